@@ -1,0 +1,190 @@
+"""The command `semppl`: parsing, calling, printing. Verbs import torch late, so that --help is quick."""
+
+import contextlib
+import inspect
+import io
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import tyro
+
+from semppl.config import Config, from_yaml
+from semppl.core.errors import RunError, UserError, choose
+from semppl.core.rundir import RunDirectory
+from semppl.presets import PRESETS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretrain:
+    """Learn a representation from images of which few have labels.
+
+    DATA is an .npz file (x: uint8 images, y: labels, −1 where there is none) or the word digits.
+    """
+
+    data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = ""
+    """The images; may be left out with --resume."""
+    out: Path | None = None
+    """Run directory; by default runs/NAME-seedN."""
+    preset: str = "auto"
+    """Where the other flags start from: auto (by the data), paper, digits."""
+    resume: bool = False
+    """Go on with the run in --out."""
+    init_from: Path | None = None
+    """Start a new run from the weights of another run or checkpoint."""
+    overwrite: bool = False
+    """Replace a run that is already in --out."""
+    debug: bool = False
+    """Show the traceback of an error."""
+    config: Annotated[Config, tyro.conf.arg(name="")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """The whole journey on digits that ship with scikit-learn: no download, minutes on two CPU cores.
+
+    An interrupted demo goes on where it stopped.
+    """
+
+    out: Path = Path("runs/demo")
+    """Where runs, results.json and neighbours.png go."""
+    seed: int = 0
+    """The first seed."""
+    seeds: int = 1
+    """How many seeds; the table then shows mean and standard deviation."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N."""
+    overwrite: bool = False
+    """Train again even if the runs are there."""
+    debug: bool = False
+    """Show the traceback of an error."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a verb and leave with its exit status: 0, 2 for the user's input, 1 for a failure while running."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        verb = _parse(arguments)
+        if isinstance(verb, Demo):
+            _demo(verb)
+        elif isinstance(verb, Pretrain):
+            _pretrain(verb)
+    except (UserError, RunError) as error:
+        _leave(str(error), getattr(error, "signum", None), 2 if isinstance(error, UserError) else 1)
+    except KeyboardInterrupt:
+        _leave("interrupted", signal.SIGINT, 1)
+    except BrokenPipeError:  # the reader of a pipe left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:  # noqa: BLE001 - the last resort: one line for people, the rest with --debug
+        if "--debug" in arguments:
+            traceback.print_exc()
+        lines = str(error).splitlines() or [""]
+        _leave(f"{type(error).__name__}: {lines[0]} (--debug shows where)", None, 1)
+    sys.exit(0)
+
+
+def _leave(message: str, signum: int | None, status: int) -> NoReturn:
+    print(f"semppl: {message}", file=sys.stderr)
+    sys.exit(status if signum is None else 128 + signum)
+
+
+def _parse(arguments: list[str]) -> object:
+    """Flags over the preset, or over the stored configuration of a run that goes on."""
+    if arguments[:1] in (["--version"], ["-V"]):
+        from semppl import __version__
+
+        print(f"semppl {__version__}")
+        sys.exit(0)
+    start = _starting_point(arguments) if arguments[:1] == ["pretrain"] else Config()
+    verbs = tyro.extras.subcommand_type_from_defaults(
+        {"demo": Demo(), "pretrain": Pretrain(config=start)},
+        descriptions={"demo": inspect.getdoc(Demo) or "", "pretrain": inspect.getdoc(Pretrain) or ""},
+        prefix_names=False,
+    )
+    words = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(words):
+            verb = tyro.cli(
+                verbs,
+                prog="semppl",
+                description="SemPPL: representations from many unlabelled images and few labels.",
+                args=arguments or ["--help"],
+                config=(tyro.conf.FlagCreatePairsOff, tyro.conf.AvoidSubcommands),
+            )
+    except SystemExit as leaving:
+        if not leaving.code:
+            raise
+        raise UserError(_one_line(words.getvalue())) from None
+    return verb
+
+
+def _one_line(box: str) -> str:
+    """The parser's message without its frame."""
+    inside = [line.strip("│ ").strip() for line in box.splitlines() if line.startswith("│")]
+    sentences = [line for line in inside if line and not line.startswith(("─", "For full helptext"))]
+    hint = next((line.split("run")[-1].strip(": ") for line in inside if line.startswith("For full")), "")
+    return f"{'; '.join(sentences)} (see {hint or 'semppl --help'})"
+
+
+def _starting_point(arguments: list[str]) -> Config:
+    out = _value_of("--out", arguments)
+    if "--resume" in arguments:
+        if out is None:
+            raise UserError("--resume needs --out: the run directory to go on with")
+        run = RunDirectory(Path(out))
+        run.require()
+        return from_yaml(run.config.read_text())
+    return choose(PRESETS, _value_of("--preset", arguments) or "auto", "preset")()
+
+
+def _value_of(flag: str, arguments: list[str]) -> str | None:
+    for i, word in enumerate(arguments):
+        if word == flag and i + 1 < len(arguments):
+            return arguments[i + 1]
+        if word.startswith(f"{flag}="):
+            return word.partition("=")[2]
+    return None
+
+
+def _pretrain(verb: Pretrain) -> None:
+    from rich.console import Console
+
+    from semppl.train.pretrain import pretrain
+
+    config = replace(verb.config, source=verb.data) if verb.data else verb.config
+    if not config.source:
+        raise UserError("no data: semppl pretrain DATA, where DATA is an .npz file or the word digits")
+    out = verb.out or Path("runs") / f"{Path(config.source).stem}-seed{config.seed}"
+    console = Console()
+    run = RunDirectory(out)
+    pretrain(
+        config,
+        run,
+        console=console,
+        resume=verb.resume,
+        overwrite=verb.overwrite,
+        init_from=verb.init_from,
+    )
+    console.print(f"done: {out} (curves: tensorboard --logdir {out})", highlight=False)
+
+
+def _demo(verb: Demo) -> None:
+    from rich.console import Console
+
+    from semppl.demo import run_demo
+
+    if verb.seeds < 1:
+        raise UserError(f"at least one seed is needed, not {verb.seeds}")
+    run_demo(
+        verb.out,
+        seeds=range(verb.seed, verb.seed + verb.seeds),
+        device=verb.device,
+        console=Console(),
+        overwrite=verb.overwrite,
+    )

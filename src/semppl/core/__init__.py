@@ -1,0 +1,1 @@
+"""Words everybody uses: labels, batches, randomness, the run directory, errors."""

@@ -1,0 +1,5 @@
+"""The label of an image without a label: one constant, one file."""
+
+from typing import Final
+
+UNLABELLED: Final = -1

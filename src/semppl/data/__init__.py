@@ -1,0 +1,1 @@
+"""Images with few labels, and the order in which training sees them."""

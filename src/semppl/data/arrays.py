@@ -1,0 +1,107 @@
+"""Images as arrays in an npz file.
+
+Keys: `x` uint8 [M,H,W] or [M,H,W,1 or 3]; `y` integers [M], −1 where there is no label. Optional: `classes`
+names; `x_test`, `y_test`; `masks` bool [M,H,W], True in the foreground; `y_hidden` integers [M], truth for
+diagnostics that training never sees (−1 where unknown).
+"""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from semppl.core.errors import UserError
+from semppl.core.hidden import HiddenLabels
+from semppl.core.labels import UNLABELLED
+from semppl.data.dataset import Dataset
+
+
+def load_npz(path: Path) -> Dataset:
+    """Read and check a file; everything wrong with it is said in one line that names the file."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise UserError(f"{path}: not a readable npz file ({error})") from error
+    if "x" not in arrays:
+        found = ", ".join(sorted(arrays)) or "nothing"
+        raise UserError(
+            f"{path}: no array 'x' (found {found}): store the images as x, uint8 [M,H,W] or [M,H,W,3]"
+        )
+    images = _images(arrays["x"], f"{path}: x")
+    num_images = len(images)
+    labels = _labels(arrays.get("y", np.full(num_images, UNLABELLED)), num_images, f"{path}: y")
+    hidden = None
+    if "y_hidden" in arrays:
+        hidden = _labels(arrays["y_hidden"], num_images, f"{path}: y_hidden")
+    test_images = test_labels = None
+    if "x_test" in arrays:
+        test_images = _images(arrays["x_test"], f"{path}: x_test")
+        if test_images.shape[1:] != images.shape[1:]:
+            raise UserError(f"{path}: x_test has images of another size than x")
+        test_labels = _labels(arrays.get("y_test", np.empty(0)), len(test_images), f"{path}: y_test")
+        if (test_labels == UNLABELLED).any():
+            raise UserError(f"{path}: y_test has images without a label (−1): leave them out")
+    return Dataset(
+        name=path.name,
+        images_M3HW=images,
+        labels_M=labels,
+        names=tuple(f"{path.name}:{i}" for i in range(num_images)),
+        classes=_classes(arrays, [labels, hidden, test_labels], path),
+        hidden=None if hidden is None else HiddenLabels(hidden),
+        masks_MHW=_masks(arrays.get("masks"), images, f"{path}: masks"),
+        test_images_T3HW=test_images,
+        test_labels_T=test_labels,
+    )
+
+
+def _images(x: NDArray[np.generic], what: str) -> Tensor:
+    if x.dtype != np.uint8:
+        raise UserError(f"{what} is {x.dtype}: images must be uint8 from 0 to 255")
+    if x.ndim == 3:
+        x = x[..., None]
+    if x.ndim != 4 or x.shape[3] not in (1, 3) or 0 in x.shape:
+        raise UserError(f"{what} has shape {x.shape}: expected [M,H,W], [M,H,W,1] or [M,H,W,3]")
+    return torch.from_numpy(x.copy()).permute(0, 3, 1, 2).expand(-1, 3, -1, -1).contiguous()
+
+
+def _labels(y: NDArray[np.generic], num_images: int, what: str) -> Tensor:
+    if y.shape != (num_images,):
+        raise UserError(f"{what} has shape {y.shape}: expected one label for each of {num_images} images")
+    if not np.issubdtype(y.dtype, np.integer):
+        raise UserError(f"{what} is {y.dtype}: labels must be integers, −1 where there is none")
+    labels = torch.from_numpy(y.astype(np.int64))
+    if (labels < UNLABELLED).any():
+        raise UserError(f"{what} has a label out of range: {int(labels.min())} (−1 means no label)")
+    return labels
+
+
+def _classes(
+    arrays: dict[str, NDArray[np.generic]], labels: list[Tensor | None], path: Path
+) -> tuple[str, ...]:
+    """Names given or made from numbers; every class that the file knows of must have a label."""
+    highest = max((int(y.max()) for y in labels if y is not None and len(y)), default=UNLABELLED)
+    if "classes" not in arrays:
+        return tuple(str(i) for i in range(highest + 1))
+    names = tuple(str(name) for name in arrays["classes"].tolist())
+    if highest >= len(names):
+        raise UserError(
+            f"{path}: label {highest} is out of range: 'classes' names {len(names)}, 0 to {len(names) - 1}"
+        )
+    if len(set(names)) < len(names):
+        raise UserError(f"{path}: 'classes' has the same name twice")
+    return names
+
+
+def _masks(masks: NDArray[np.generic] | None, images_M3HW: Tensor, what: str) -> Tensor | None:
+    if masks is None:
+        return None
+    expected = (len(images_M3HW), *images_M3HW.shape[2:])
+    if masks.dtype != np.bool_ or masks.shape != expected:
+        raise UserError(f"{what} is {masks.dtype} {masks.shape}: expected bool {expected}")
+    return torch.from_numpy(masks.copy())

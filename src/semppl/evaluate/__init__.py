@@ -1,0 +1,1 @@
+"""What the representation is worth, beside honest baselines."""

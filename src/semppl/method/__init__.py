@@ -1,0 +1,1 @@
+"""The paper, as pure tensors: no config, files, devices or ranks."""

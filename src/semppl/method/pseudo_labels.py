@@ -1,0 +1,128 @@
+"""Pseudo-labels by a vote of nearest neighbours (paper, section 2; listing, `knn` and `mode`).
+
+Shapes: V large views, B images, C queue capacity, D dims, J ballots, K neighbours, R rows of anything.
+"""
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from semppl.core.labels import UNLABELLED
+from semppl.method.queue import LabelledQueue
+
+Pairs = Literal["all", "same", "one"]
+Tie = Literal["lowest", "similarity"]
+
+
+class Votes(NamedTuple):
+    """The outcome: UNLABELLED and no votes where no ballot was valid."""
+
+    labels_B: Tensor
+    counts_B: Tensor
+    ballots_JB: Tensor
+
+    @property
+    def tied_B(self) -> Tensor:
+        """More than one class has the winning number of votes."""
+        return majority(
+            self.ballots_JB.T, torch.zeros_like(self.ballots_JB.T, dtype=torch.float), "lowest"
+        ).tied_R
+
+
+@torch.no_grad()
+def vote(
+    predictions_VBD: Tensor,
+    queue: LabelledQueue,
+    k: int = 1,
+    pairs: Pairs = "all",
+    tie: Tie = "lowest",
+) -> Votes:
+    """The mode of the ballots, each the mode of the k nearest labels of one (queue i, prediction of view j).
+
+    `pairs`: "all" V×V ballots in the order (i, j), "same" i = j only, "one" the first view alone (view voting
+    off). A tie goes to the lowest class, or to the larger sum of cosines and only then to the lowest class.
+    """
+    if k < 1:
+        raise ValueError(f"k must be at least 1, not {k}")
+    if pairs not in ("all", "same", "one") or tie not in ("lowest", "similarity"):
+        raise ValueError(f"unknown pairs {pairs!r} or tie {tie!r}")
+    if len(predictions_VBD) != queue.views:
+        raise ValueError(f"{len(predictions_VBD)} views of predictions for a queue of {queue.views} views")
+    num_images = predictions_VBD.shape[1]
+    queries_VBD = F.normalize(predictions_VBD.detach().to(queue.embeddings_VCD.dtype), dim=-1)
+    ballots, similarities = [], []
+    for i in range(queue.views if pairs != "one" else 1):
+        queries_RD = queries_VBD.flatten(0, 1) if pairs == "all" else queries_VBD[i]
+        similarity_RK, labels_RK = nearest(queries_RD, queue.embeddings_VCD[i], queue.labels_C, k)
+        ballot = majority(labels_RK, similarity_RK, tie)
+        ballots.append(ballot.labels_R.view(-1, num_images))
+        similarities.append(ballot.similarity_R.view(-1, num_images))
+    ballots_JB = torch.cat(ballots)
+    winner = majority(ballots_JB.T, torch.cat(similarities).T, tie)
+    return Votes(winner.labels_R, winner.counts_R, ballots_JB)
+
+
+def nearest(
+    queries_RD: Tensor, keys_CD: Tensor, labels_C: Tensor, k: int, *, chunk: int = 8192
+) -> tuple[Tensor, Tensor]:
+    """Exact k nearest keys by cosine, for queries of unit length: their (similarity, label), best first.
+
+    Keys labelled UNLABELLED are never found; missing neighbours have similarity −inf and label UNLABELLED.
+    The keys are read in chunks and the best k kept, so no R×C matrix is held.
+    """
+    best_RK = queries_RD.new_full((len(queries_RD), k), -torch.inf)
+    label_RK = labels_C.new_full((len(queries_RD), k), UNLABELLED)
+    for start in range(0, len(keys_CD), chunk):
+        keys, labels = keys_CD[start : start + chunk], labels_C[start : start + chunk]
+        similarity = queries_RD @ F.normalize(keys, dim=-1).T
+        similarity.masked_fill_(labels == UNLABELLED, -torch.inf)
+        top, column = similarity.topk(min(k, len(labels)), dim=1)
+        merged, position = torch.cat([best_RK, top], dim=1).topk(k, dim=1)
+        label_RK = torch.cat([label_RK, labels[column]], dim=1).gather(1, position)
+        best_RK = merged
+    return best_RK, label_RK.where(best_RK > -torch.inf, UNLABELLED)
+
+
+class Majority(NamedTuple):
+    """The mode of each row, the votes for it, their mean similarity, and whether it was tied."""
+
+    labels_R: Tensor
+    counts_R: Tensor
+    similarity_R: Tensor
+    tied_R: Tensor
+
+
+def majority(labels_RK: Tensor, similarity_RK: Tensor, tie: Tie) -> Majority:
+    """The most frequent label of each row; UNLABELLED does not vote, and wins only where nobody votes."""
+    valid_RK = labels_RK != UNLABELLED
+    same_RKK = (labels_RK[:, :, None] == labels_RK[:, None, :]) & valid_RK[:, None, :]
+    counts_RK = same_RKK.sum(2).where(valid_RK, 0)
+    top_R1 = counts_RK.amax(1, keepdim=True)
+    leads_RK = valid_RK & (counts_RK == top_R1)
+    sums_RK = same_RKK.to(similarity_RK).mul(similarity_RK.where(valid_RK, 0)[:, None, :]).sum(2)
+    tied_R = _lowest(labels_RK, leads_RK) != _highest(labels_RK, leads_RK)
+    if tie == "similarity":
+        sums_RK = sums_RK.masked_fill(~leads_RK, -torch.inf)
+        leads_RK = leads_RK & (sums_RK == sums_RK.amax(1, keepdim=True))
+    labels_R = _lowest(labels_RK, leads_RK)
+    chosen_R1 = (leads_RK & (labels_RK == labels_R[:, None])).to(torch.uint8).argmax(1, keepdim=True)
+    similarity_R = (sums_RK.gather(1, chosen_R1) / top_R1.clamp(min=1)).squeeze(1)
+    return Majority(labels_R, top_R1.squeeze(1), similarity_R, tied_R)
+
+
+def _lowest(labels_RK: Tensor, where_RK: Tensor) -> Tensor:
+    limit = torch.iinfo(labels_RK.dtype).max
+    lowest_R = labels_RK.masked_fill(~where_RK, limit).amin(1)
+    return lowest_R.where(lowest_R < limit, UNLABELLED)
+
+
+def _highest(labels_RK: Tensor, where_RK: Tensor) -> Tensor:
+    return labels_RK.masked_fill(~where_RK, UNLABELLED).amax(1)
+
+
+def semantic_labels(given_B: Tensor, votes: Votes, minimum_votes: int = 0) -> Tensor:
+    """pl(x): the given label, else the pseudo-label if at least `minimum_votes` ballots agree on it."""
+    trusted_B = votes.labels_B.where(votes.counts_B >= minimum_votes, UNLABELLED)
+    return given_B.where(given_B != UNLABELLED, trusted_B)

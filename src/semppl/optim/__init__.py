@@ -1,0 +1,1 @@
+"""LARS and the schedules."""

@@ -1,0 +1,1 @@
+"""Pre-training: one step on one page, and what surrounds it."""

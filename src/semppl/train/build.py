@@ -1,0 +1,241 @@
+"""From a configuration to the objects of a run: the only reader of Config."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, AdamW, Optimizer
+
+from semppl.config import Config, MethodConfig, ViewsConfig, required
+from semppl.core.errors import UserError, choose
+from semppl.core.labels import UNLABELLED
+from semppl.core.rng import stream
+from semppl.data.dataset import Dataset
+from semppl.data.resident import ResidentFeed
+from semppl.method.objective import BYOL, Objective, ReLICv2, SimCLR
+from semppl.method.queue import LabelledQueue
+from semppl.method.target import Target
+from semppl.nets.encoder import create_encoder
+from semppl.nets.heads import Projected, create_head
+from semppl.optim.lars import LARS
+from semppl.optim.schedule import target_decay, warmup_cosine
+from semppl.train.state import TrainState
+from semppl.train.step import Plan
+from semppl.views.geometry import cut_views
+from semppl.views.masking import Saliency
+from semppl.views.recipe import View, paper_recipe, small_image_recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """Everything that the loop needs."""
+
+    feed: ResidentFeed
+    plan: Plan
+    state: TrainState
+    total_steps: int
+    device: torch.device
+
+
+def build_training(config: Config, dataset: Dataset, device: torch.device) -> Training:
+    """A run at step 0. `config` must be resolved."""
+    num_images = len(dataset.labels_M)
+    total_steps = config.total_steps(num_images)
+    views = build_views(config.views)
+    saliency = Saliency(
+        probability=config.saliency.probability, min_foreground=config.saliency.min_foreground
+    )
+
+    def cut(images: Tensor, masks: Tensor | None, rng: torch.Generator) -> tuple[Tensor, ...]:
+        return cut_views(images, views, config.views.large, rng, masks, saliency)
+
+    if config.data.labelled_fraction is not None and (dataset.labels_M != UNLABELLED).all():
+        raise UserError("a labelled fraction needs unlabelled images, and all images have labels")
+    feed = ResidentFeed(
+        dataset,
+        cut,
+        batch_size=config.images_per_step,
+        seed=config.seed,
+        device=device,
+        labelled_fraction=config.data.labelled_fraction,
+    )
+    return Training(
+        feed=feed,
+        plan=_plan(config, dataset, views, total_steps, device),
+        state=build_state(config, len(dataset.classes), device),
+        total_steps=total_steps,
+        device=device,
+    )
+
+
+def build_views(config: ViewsConfig) -> list[View]:
+    """The recipe with the configured exceptions."""
+    recipe = paper_recipe if config.recipe == "paper" else small_image_recipe
+    views = recipe(config.large, config.small, required(config.large_size), required(config.small_size))
+    changed = []
+    for i, view in enumerate(views):
+        new = replace(view, flip=config.flip, crop=config.crop_probability, blur_taps=config.blur_taps)
+        if config.min_area is not None and i < config.large:
+            new = replace(new, min_area=config.min_area)
+        if not config.colour:
+            new = replace(new, saturation=0.0, hue=0.0, grey=0.0)
+        if not config.solarise:
+            new = replace(new, solarise=0.0)
+        changed.append(new)
+    return changed
+
+
+def build_state(config: Config, num_classes: int, device: torch.device) -> TrainState:
+    """Networks with weights drawn from the seed, target, queue and optimiser."""
+    net, method = config.net, config.method
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(stream(config.seed, "weights"))
+        encoder = create_encoder(
+            required(net.encoder),
+            width=net.width,
+            stem=required(net.stem),
+            last_scale=required(net.last_scale),
+        )
+        online = Projected(encoder, create_head(encoder.num_features, net.head_hidden, net.head_outputs))
+        alone = method.objective == "simclr"
+        predictor = (
+            nn.Identity() if alone else create_head(net.head_outputs, net.head_hidden, net.head_outputs)
+        )
+    layout = torch.channels_last if device.type == "cuda" else torch.contiguous_format
+    online, predictor = online.to(device).to(memory_format=layout), predictor.to(device)
+    queue = None
+    if uses_queue(method):
+        queue = LabelledQueue(
+            views=config.views.large,
+            capacity=required(method.queue_capacity),
+            dim=net.head_outputs,
+            classes=num_classes,
+            initial_labels=method.queue_initial_labels,
+            keep_predictions=method.semantic_partner == "store",
+            seed=stream(config.seed, "queue"),
+            device=device,
+        )
+    optimizer = _optimizer(config, nn.ModuleList([online, predictor]))
+    return TrainState(online, predictor, None if alone else Target(online), queue, optimizer)
+
+
+def uses_queue(method: MethodConfig) -> bool:
+    """α = 0 or no positives is the base objective alone: nothing to vote for."""
+    return method.positives > 0 and method.alpha > 0
+
+
+def build_objective(method: MethodConfig) -> Objective:
+    """By name."""
+    return choose(OBJECTIVES, method.objective, "objective")(method)
+
+
+def _relicv2(method: MethodConfig) -> Objective:
+    try:
+        return ReLICv2(
+            temperature=method.temperature,
+            contrast_scale=method.contrast_scale,
+            invariance_scale=method.invariance_scale,
+            alpha=method.alpha,
+            stop_gradient=method.stop_gradient,
+            semantic_partner=method.semantic_partner,
+            small_partner=method.small_partner,
+            same_view=method.same_view is not False,
+            divide_by_positives=method.divide_by_positives,
+        )
+    except ValueError as error:
+        raise UserError(str(error)) from error
+
+
+def _simclr(method: MethodConfig) -> Objective:
+    return SimCLR(
+        temperature=method.temperature,
+        alpha=method.alpha,
+        same_view=bool(method.same_view),
+        divide_by_positives=method.divide_by_positives,
+    )
+
+
+def _byol(method: MethodConfig) -> Objective:
+    return BYOL(
+        alpha=method.alpha,
+        same_view=bool(method.same_view),
+        divide_by_positives=method.divide_by_positives,
+    )
+
+
+OBJECTIVES: Final[Mapping[str, Callable[[MethodConfig], Objective]]] = {
+    "relicv2": _relicv2,
+    "simclr": _simclr,
+    "byol": _byol,
+}
+
+
+def _plan(
+    config: Config, dataset: Dataset, views: list[View], total_steps: int, device: torch.device
+) -> Plan:
+    method, optim = config.method, config.optim
+    mean_3, std_3 = dataset.statistics()
+    all_others = method.objective == "simclr" and method.negatives == config.images_per_step - 1
+    warmup = round(required(optim.warmup_epochs) * len(dataset.labels_M) / config.images_per_step)
+    low = uses_bf16(config, device)
+    return Plan(
+        views=views,
+        num_large=config.views.large,
+        mean_3=mean_3.to(device),
+        std_3=std_3.to(device),
+        objective=build_objective(method),
+        num_positives=method.positives,
+        mirrored=method.semantic_partner == "lockstep",
+        num_negatives=None if all_others else method.negatives,
+        labels=method.labels,
+        minimum_votes=method.minimum_votes,
+        k=method.k,
+        pairs=method.voting,
+        tie=method.tie,
+        enqueue_first=method.enqueue == "before",
+        small_target=method.small_partner == "run_target" and method.objective == "relicv2",
+        lr=partial(warmup_cosine, peak=config.peak_lr, warmup=warmup, total=total_steps),
+        decay=partial(
+            target_decay,
+            base=required(method.target_decay),
+            total=total_steps,
+            schedule=method.target_schedule,
+        ),
+        autocast=lambda: torch.autocast(device.type, torch.bfloat16, enabled=low),
+        seed=config.seed,
+    )
+
+
+def uses_bf16(config: Config, device: torch.device) -> bool:
+    """bf16 where asked for, or by default on a GPU."""
+    return config.precision == "bf16" or (config.precision == "auto" and device.type == "cuda")
+
+
+def _optimizer(config: Config, module: nn.Module) -> Optimizer:
+    optim, params = config.optim, list(module.parameters())
+    decay, momentum, lr = required(optim.weight_decay), optim.momentum, config.peak_lr
+    if optim.name == "lars":
+        return LARS(params, lr=lr, momentum=momentum, weight_decay=decay)
+    groups = [
+        {"params": [p for p in params if p.ndim > 1], "weight_decay": decay},
+        {"params": [p for p in params if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    if optim.name == "sgd":
+        return SGD(groups, lr=lr, momentum=momentum)
+    return AdamW(groups, lr=lr, betas=(momentum, 0.999))
+
+
+def choose_device(name: str) -> torch.device:
+    """The word "auto" takes a GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UserError(f"unknown device {name!r}: use auto, cpu or cuda") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"device {name!r}: this machine has no usable GPU, use --device cpu")
+    return device

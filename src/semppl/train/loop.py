@@ -1,0 +1,124 @@
+"""The loop around the step: metrics, probes, checkpoints, signals, and a loss that is not a number."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from semppl.core.errors import RunError
+from semppl.core.rundir import RunDirectory, write_text
+from semppl.train.build import Training
+from semppl.train.interrupt import Interrupted, Stopper
+from semppl.train.monitor import Probe, Tally
+from semppl.train.state import save_checkpoint
+from semppl.train.step import train_step_
+
+Report = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cadence:
+    """Steps between two of each."""
+
+    log: int
+    probe: int
+    checkpoint: int
+    keep: int
+
+
+def run_loop_(
+    training: Training,
+    run: RunDirectory,
+    *,
+    facts: dict[str, Any],
+    names: tuple[str, ...],
+    tally: Tally,
+    probe: Probe,
+    cadence: Cadence,
+    advance: Callable[[int], None],
+    report: Report,
+    hint: str,
+) -> None:
+    """Train to the end, or until a signal; every way out but a bad loss leaves a checkpoint behind.
+
+    `advance` hears of each step, `report` of each line of metrics, which the run directory keeps; `hint`
+    tells the person who stopped it how to go on.
+    """
+    state, total = training.state, training.total_steps
+    watch = LossWatch(run, names)
+    clock, images_since = time.perf_counter(), 0
+
+    def checkpoint() -> None:
+        watch.verify(state.step)
+        save_checkpoint(run, state, facts, keep=cadence.keep)
+
+    with Stopper() as stop:
+        while state.step < total and stop.signum is None:
+            batch = training.feed(state.step)
+            rates = {"lr": training.plan.lr(state.step), "target_decay": training.plan.decay(state.step)}
+            outcome = train_step_(state, batch, training.plan)
+            watch.note(state.step - 1, outcome.terms.total, batch.index_B)
+            tally.add_(outcome, batch)
+            images_since += len(batch.labels_B)
+            advance(state.step)
+
+            last = state.step == total
+            if state.step % cadence.log == 0 or last or training.device.type == "cpu":
+                watch.verify(state.step)
+            if state.step % cadence.log == 0 or last:
+                row: dict[str, Any] = {"step": state.step, **epoch_of(state.step, training), **rates}
+                row |= tally.flush_()
+                row["images_per_second"] = images_since / (time.perf_counter() - clock)
+                if state.step % cadence.probe < cadence.log or last:
+                    row |= probe(state.online.encoder)
+                run.append_metrics(row)
+                report(row)
+                clock, images_since = time.perf_counter(), 0
+            if state.step % cadence.checkpoint == 0 or last:
+                checkpoint()
+        if stop.signum is not None and state.step < total:
+            checkpoint()
+            raise Interrupted(
+                f"stopped at step {state.step} of {total}; its checkpoint is written: {hint}",
+                stop.signum,
+            )
+
+
+def epoch_of(step: int, training: Training) -> dict[str, float]:
+    """The step in epochs."""
+    return {"epoch": step * training.feed.batch_size / training.feed.num_images}
+
+
+@final
+class LossWatch:
+    """Remembers losses on the device and asks for them now and then, so that no step waits for an answer."""
+
+    def __init__(self, run: RunDirectory, names: tuple[str, ...]) -> None:
+        self._run, self._names = run, names
+        self._pending: list[tuple[int, Tensor, Tensor]] = []
+
+    def note(self, step: int, loss: Tensor, index_B: Tensor) -> None:
+        """One step's loss and images."""
+        self._pending.append((step, loss, index_B))
+
+    def verify(self, step: int) -> None:
+        """Stop the run if one of them was not finite, naming the images of its batch."""
+        if not self._pending:
+            return
+        losses = torch.stack([loss for _, loss, _ in self._pending]).tolist()
+        for (bad, _, index_B), loss in zip(self._pending, losses, strict=True):
+            if not math.isfinite(loss):
+                names = [self._names[i] for i in index_B.tolist()]
+                listing = self._run.path / "bad_batch.txt"
+                write_text(listing, "\n".join(names) + "\n")
+                raise RunError(
+                    f"the loss is {loss} at step {bad} (noticed at {step}), batch of {names[0]}, "
+                    f"{names[1]}, … (all names in {listing}): look at these images, lower --optim.base-lr, "
+                    "lengthen --optim.warmup-epochs or use --precision fp32; "
+                    "the last checkpoint is from before"
+                )
+        self._pending.clear()

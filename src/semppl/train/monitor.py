@@ -1,0 +1,147 @@
+"""Is it learning? Numbers of a run that need no test set.
+
+Shapes: B images of a batch, J ballots, L labelled images, F features.
+"""
+
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from semppl.core.batch import Batch
+from semppl.core.hidden import HiddenLabels
+from semppl.core.labels import UNLABELLED
+from semppl.data.dataset import Dataset
+from semppl.method.objective import Terms
+from semppl.method.pseudo_labels import majority, nearest
+from semppl.nets.heads import unit
+from semppl.train.step import Outcome
+from semppl.views.geometry import resize_whole
+from semppl.views.photometric import normalise
+
+
+@final
+class Tally:
+    """Sums over the steps between two lines of metrics, kept on the device: no step waits for a number."""
+
+    def __init__(self, hidden: HiddenLabels | None, num_ballots: int, device: torch.device) -> None:
+        self._hidden, self._num_ballots, self._device = hidden, num_ballots, device
+        self._clear_()
+
+    def _clear_(self) -> None:
+        groups = self._num_ballots + 1
+        self._steps = 0
+        self._terms = torch.zeros(len(Terms._fields), device=self._device)
+        self._votes = torch.zeros(groups, dtype=torch.long, device=self._device)
+        self._agreement = torch.zeros(groups, 2, dtype=torch.long, device=self._device)
+        self._ties = torch.zeros((), device=self._device)
+
+    def add_(self, outcome: Outcome, batch: Batch) -> None:
+        """Count one step; only unlabelled images count among the votes."""
+        self._steps += 1
+        self._terms += torch.stack(list(outcome.terms))
+        if outcome.votes is None:
+            return
+        free_B = batch.labels_B == UNLABELLED
+        group_B = outcome.votes.counts_B.where(free_B, -1)
+        groups = self._num_ballots + 1
+        self._votes += torch.bincount(group_B + 1, minlength=groups + 1)[1:]
+        self._ties += (outcome.votes.tied_B & free_B).sum()
+        if self._hidden is not None:
+            self._agreement += self._hidden.agreement(batch.index_B, outcome.votes.labels_B, group_B, groups)
+
+    def flush_(self) -> dict[str, float | list[int]]:
+        """Means and counts since the last call."""
+        row: dict[str, float | list[int]] = {}
+        if self._steps:
+            values = (self._terms / self._steps).tolist()
+            row |= {f"loss/{name}": value for name, value in zip(Terms._fields, values, strict=True)}
+        asked = int(self._votes.sum())
+        if asked:
+            row["pseudo/votes"] = self._votes.tolist()
+            row["pseudo/tie_rate"] = float(self._ties) / asked
+            row["pseudo/mean_share"] = _mean_share(self._votes)
+            right, known = self._agreement.sum(0).tolist()
+            if known:
+                row["pseudo/accuracy"] = right / known
+                row["pseudo/right_by_votes"] = self._agreement[:, 0].tolist()
+                row["pseudo/known_by_votes"] = self._agreement[:, 1].tolist()
+        self._clear_()
+        return row
+
+
+def _mean_share(votes: Tensor) -> float:
+    """Mean share of the ballots that the winner had."""
+    count = torch.arange(len(votes), device=votes.device)
+    return float((votes * count).sum() / votes.sum() / max(len(votes) - 1, 1))
+
+
+@final
+class Probe:
+    """Looks at the features of the encoder: leave-one-out k-NN on the given labels, spread, rank.
+
+    The k-NN asks for each labelled image what its neighbours among the *other* labelled images say, so the
+    few labels are held out one at a time and none is set aside. Test images are not touched.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        mean_3: Tensor,
+        std_3: Tensor,
+        size: int,
+        *,
+        device: torch.device,
+        most: int = 2048,
+        neighbours: int = 5,
+    ) -> None:
+        labelled_L = dataset.labelled_L[:most]
+        self._labels_L = dataset.labels_M[labelled_L].to(device)
+        self._labelled = resize_whole(dataset.images_M3HW[labelled_L].to(device), size)
+        step = max(len(dataset.labels_M) // most, 1)
+        self._sample = resize_whole(dataset.images_M3HW[::step][:most].to(device), size)
+        self._mean_3, self._std_3, self._neighbours = mean_3, std_3, neighbours
+
+    @torch.no_grad()
+    def __call__(self, encoder: nn.Module) -> dict[str, float]:
+        """The numbers; the encoder comes back in the mode it came in."""
+        training = encoder.training
+        encoder.eval()
+        sample = self._features(encoder, self._sample)
+        row = {"features/std": spread(sample), "features/effective_rank": effective_rank(sample)}
+        if len(self._labels_L) > 1:
+            row["knn/leave_one_out"] = leave_one_out(
+                self._features(encoder, self._labelled), self._labels_L, self._neighbours
+            )
+        encoder.train(training)
+        return row
+
+    def _features(self, encoder: nn.Module, images: Tensor) -> Tensor:
+        parts = [
+            encoder(normalise(part.float() / 255, self._mean_3, self._std_3)) for part in images.split(256)
+        ]
+        return torch.cat(parts).float()
+
+
+def leave_one_out(features_LF: Tensor, labels_L: Tensor, k: int) -> float:
+    """Share of images whose k nearest others vote for their own label."""
+    features_LF = unit(features_LF)
+    right = 0
+    for i in range(len(labels_L)):
+        others_L = labels_L.clone()
+        others_L[i] = UNLABELLED
+        similarity, labels = nearest(features_LF[i : i + 1], features_LF, others_L, k)
+        right += int(majority(labels, similarity, "similarity").labels_R[0] == labels_L[i])
+    return right / len(labels_L)
+
+
+def spread(features_NF: Tensor) -> float:
+    """Mean standard deviation of a dimension of unit features, times √F: 1 is even, 0 is collapse."""
+    return float(unit(features_NF).std(0).mean() * features_NF.shape[1] ** 0.5)
+
+
+def effective_rank(features_NF: Tensor) -> float:
+    """exp of the entropy of the normalised singular values (RankMe): how many dimensions are in use."""
+    values = torch.linalg.svdvals(features_NF.float())
+    share = values / values.sum().clamp(min=1e-12) + 1e-12
+    return float(torch.exp(-(share * share.log()).sum()))

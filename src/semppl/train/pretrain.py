@@ -1,0 +1,169 @@
+"""The verb `pretrain`: data, run directory, a new run or the rest of an old one."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from torch.utils.tensorboard import SummaryWriter
+
+from semppl.config import Config, differences, from_yaml, required, resolved, to_yaml
+from semppl.core.errors import UserError
+from semppl.core.rundir import RunDirectory, write_text
+from semppl.data.dataset import Dataset
+from semppl.data.source import load_dataset
+from semppl.data.splits import digest, split_table
+from semppl.train.build import Training, build_training, choose_device, uses_queue
+from semppl.train.loop import Cadence, run_loop_
+from semppl.train.monitor import Probe, Tally
+from semppl.train.progress import ProgressReport
+from semppl.train.state import TrainState, load_checkpoint, newest_checkpoint
+
+# what may differ when a run goes on: where it runs and how often it speaks
+FREE = frozenset({"device", "log_every", "probe_every", "checkpoint_every", "keep_checkpoints"})
+
+
+def load_for(config: Config) -> Dataset:
+    """The data of a run, with the labels that it may see."""
+    return load_dataset(
+        config.source,
+        labels_per_class=config.data.labels_per_class,
+        seed=config.split_seed,
+        oracle=config.method.labels == "oracle",
+        require_labels=uses_queue(config.method),
+    )
+
+
+def pretrain(
+    config: Config,
+    run: RunDirectory,
+    *,
+    console: Console,
+    resume: bool = False,
+    overwrite: bool = False,
+    init_from: Path | None = None,
+    title: str = "pre-training",
+    hint: str | None = None,
+) -> TrainState:
+    """Train to the end. Nothing is written before everything that the user gave has been checked."""
+    if resume:
+        run.require()
+    if resume and init_from is not None:
+        raise UserError("--resume goes on with a run and --init-from starts a new one: use one of them")
+    device = choose_device(config.device)
+    dataset = load_for(config)
+    config = resolved(config, image_size=dataset.size, num_images=len(dataset.labels_M))
+    table = split_table(dataset)
+    facts: dict[str, Any] = {"config": to_yaml(config), "split": digest(table), "data": dataset.fingerprint}
+    if resume:
+        _require_same_run(config, run, facts)
+    training = build_training(config, dataset, device)
+    if resume:
+        _resume_(training, run, facts, device)
+    elif init_from is not None:
+        _start_from_(training.state, init_from, device)
+    console.print(dataset.describe(), highlight=False)
+    if resume:
+        console.print(f"going on from step {training.state.step} of {training.total_steps}", highlight=False)
+    else:
+        run.prepare_(overwrite=overwrite)
+        write_text(run.split, table)
+        write_text(run.split_sha256, f"{facts['split']}  split.csv\n")
+        write_text(run.config, facts["config"])
+    run.write_environment(device=_describe(device), data_sha256=facts["data"])
+    progress = ProgressReport(console, title, start=training.state.step, total=training.total_steps)
+    hint = hint or f"go on with `semppl pretrain --resume --out {run.path}`"
+    _loop_(training, run, config, dataset, facts, progress, hint)
+    return training.state
+
+
+def _loop_(
+    training: Training,
+    run: RunDirectory,
+    config: Config,
+    dataset: Dataset,
+    facts: dict[str, Any],
+    progress: ProgressReport,
+    hint: str,
+) -> None:
+    num_images, plan, start = len(dataset.labels_M), training.plan, training.state.step
+    probe = Probe(dataset, plan.mean_3, plan.std_3, required(config.views.large_size), device=training.device)
+    num_ballots = {"all": config.views.large**2, "same": config.views.large, "one": 1}[config.method.voting]
+    tally = Tally(dataset.hidden, num_ballots, training.device)
+    cadence = Cadence(
+        log=config.log_every,
+        probe=config.steps_of(config.probe_every, num_images),
+        checkpoint=config.steps_of(config.checkpoint_every, num_images),
+        keep=config.keep_checkpoints,
+    )
+    writer = SummaryWriter(str(run.path), purge_step=start + 1 if start else None)
+
+    def report(row: dict[str, Any]) -> None:
+        progress.report(row)
+        for key, value in row.items():
+            if key not in ("step", "epoch") and not isinstance(value, list):
+                writer.add_scalar(key, value, row["step"])
+
+    try:
+        with progress:
+            run_loop_(
+                training,
+                run,
+                facts=facts,
+                names=dataset.names,
+                tally=tally,
+                probe=probe,
+                cadence=cadence,
+                advance=progress.advance,
+                report=report,
+                hint=hint,
+            )
+    finally:
+        writer.close()
+
+
+def _require_same_run(config: Config, run: RunDirectory, facts: dict[str, Any]) -> None:
+    stored = from_yaml(run.config.read_text())
+    if changed := [name for name in differences(stored, config) if name not in FREE]:
+        flags = ", ".join("--" + name.replace("_", "-") for name in changed)
+        raise UserError(
+            f"{run.path} was started with other values of {flags}: leave them out, or start a new run"
+        )
+    if facts["split"] != run.split_sha256.read_text().split()[0]:
+        raise UserError(
+            f"{run.path} was started with another split (see {run.split}): "
+            "give the same data, or start a new run"
+        )
+
+
+def _resume_(training: Training, run: RunDirectory, facts: dict[str, Any], device: torch.device) -> None:
+    path = newest_checkpoint(run)
+    content = load_checkpoint(path, device)
+    if content["split"] != facts["split"]:
+        raise UserError(f"{path} was written with another split: start a new run")
+    if content["data"] != facts["data"]:
+        raise UserError(f"the images are not those that {path} was trained on: start a new run")
+    training.state.load_state_dict_(content["state"])
+    run.forget_metrics_after_(training.state.step)
+
+
+def _start_from_(state: TrainState, path: Path, device: torch.device) -> None:
+    run = RunDirectory(path)
+    content = load_checkpoint(newest_checkpoint(run) if path.is_dir() else path, device)
+    try:
+        state.load_weights_(content["state"])
+    except RuntimeError as error:
+        raise UserError(
+            f"{path}: its weights do not fit this network ({str(error).splitlines()[0]})"
+        ) from error
+
+
+def stored_config(run: RunDirectory, **changes: Any) -> Config:
+    """The configuration of a run on disk."""
+    run.require()
+    return replace(from_yaml(run.config.read_text()), **changes)
+
+
+def _describe(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"

@@ -1,0 +1,76 @@
+"""What a person sees while it runs: a bar with rate and time left, or plain lines without a terminal."""
+
+import time
+from types import TracebackType
+from typing import Any, final
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+
+@final
+class ProgressReport:
+    """`advance` for each step, `report` for each line of metrics."""
+
+    def __init__(self, console: Console, title: str, *, start: int, total: int, every: float = 15.0) -> None:
+        self._console, self._title, self._total, self._every = console, title, total, every
+        self._started, self._spoken, self._start = time.monotonic(), time.monotonic(), start
+        self._words = ""
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[words]}"),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task(title, total=total, completed=start, words="")
+
+    def __enter__(self) -> "ProgressReport":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def advance(self, step: int) -> None:
+        """A step is done."""
+        self._bar.update(self._task, completed=step)
+
+    def report(self, row: dict[str, Any]) -> None:
+        """New numbers; without a terminal a line now and then, and always the last."""
+        self._words = words(row)
+        self._bar.update(self._task, words=self._words)
+        now = time.monotonic()
+        last = row["step"] == self._total
+        if self._console.is_terminal or (now - self._spoken < self._every and not last):
+            return
+        self._spoken = now
+        done = row["step"] - self._start
+        left = (now - self._started) / max(done, 1) * (self._total - row["step"])
+        self._console.print(
+            f"{self._title}: step {row['step']}/{self._total}, {self._words}, {left:.0f} s left",
+            highlight=False,
+        )
+
+
+def words(row: dict[str, Any]) -> str:
+    """A line of metrics, short."""
+    parts = [f"loss {row['loss/total']:.3f}"]
+    if "pseudo/accuracy" in row:
+        parts.append(f"pseudo-labels {100 * row['pseudo/accuracy']:.1f} % right")
+    elif "pseudo/mean_share" in row:
+        parts.append(f"votes {100 * row['pseudo/mean_share']:.0f} % agreed")
+    parts.append(f"{row['images_per_second']:.0f} images/s")
+    return ", ".join(parts)

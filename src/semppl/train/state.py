@@ -1,0 +1,90 @@
+"""What a run changes, and its checkpoint."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from semppl.core.errors import RunError, UserError
+from semppl.core.rundir import RunDirectory, write_atomically
+from semppl.method.queue import LabelledQueue
+from semppl.method.target import Target
+from semppl.nets.heads import Projected
+
+FORMAT = 1
+
+
+@dataclass
+class TrainState:
+    """Weights, target, queue, optimiser and clock; `target` and `queue` are None where a method has none."""
+
+    online: Projected
+    predictor: nn.Module
+    target: Target | None
+    queue: LabelledQueue | None
+    optimizer: Optimizer
+    step: int = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything; random draws need no state, being functions of the step."""
+        return {
+            "online": self.online.state_dict(),
+            "predictor": self.predictor.state_dict(),
+            "target": None if self.target is None else self.target.state_dict(),
+            "queue": None if self.queue is None else self.queue.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "step": self.step,
+        }
+
+    def load_state_dict_(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.load_weights_(state)
+        if self.queue is not None:
+            self.queue.load_state_dict(state["queue"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.step = state["step"]
+
+    def load_weights_(self, state: dict[str, Any]) -> None:
+        """Start from those weights, with everything else fresh."""
+        self.online.load_state_dict(state["online"])
+        self.predictor.load_state_dict(state["predictor"])
+        if self.target is not None:
+            self.target.load_state_dict(state["target"] or state["online"])
+
+
+def save_checkpoint(run: RunDirectory, state: TrainState, facts: dict[str, Any], *, keep: int) -> Path:
+    """Write checkpoints/step-XXXXXXXX.ckpt atomically, point `last` at it, drop all but the newest `keep`."""
+    path = run.checkpoints / f"step-{state.step:08d}.ckpt"
+    content = {"format": FORMAT, **facts, "state": state.state_dict()}
+    write_atomically(path, lambda file: torch.save(content, file))
+    link = run.checkpoints / ".last.new"
+    link.unlink(missing_ok=True)
+    link.symlink_to(path.name)
+    link.replace(run.checkpoints / "last")
+    for old in sorted(run.checkpoints.glob("step-*.ckpt"))[: -max(keep, 1)]:
+        old.unlink()
+    return path
+
+
+def newest_checkpoint(run: RunDirectory) -> Path:
+    """The checkpoint to go on from."""
+    found = sorted(run.checkpoints.glob("step-*.ckpt"))
+    if not found:
+        raise UserError(f"{run.path} has no checkpoint yet: start again with --overwrite")
+    return found[-1]
+
+
+def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
+    """Tensors and plain values only: nothing in the file is executed."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such checkpoint")
+    try:
+        content = torch.load(path, map_location=device, weights_only=True)
+    except Exception as error:  # a damaged or foreign file fails in many ways
+        raise RunError(f"{path}: not a readable checkpoint ({str(error).splitlines()[0]})") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise UserError(f"{path}: not a checkpoint of this version")
+    return content

@@ -1,0 +1,132 @@
+"""One update of SemPPL, in the order of the paper's listing.
+
+Shapes: B images · V large views · S small · A = V+S anchors · P positives · N negatives · D dims.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from semppl.core.batch import Batch
+from semppl.core.rng import generator
+from semppl.method.negatives import draw_negatives
+from semppl.method.objective import Objective, Terms
+from semppl.method.positives import sample_positives
+from semppl.method.pseudo_labels import Pairs, Tie, Votes, semantic_labels, vote
+from semppl.nets.heads import unit
+from semppl.train.state import TrainState
+from semppl.views.photometric import finish
+from semppl.views.recipe import View
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a step does and does not change."""
+
+    views: Sequence[View]
+    num_large: int
+    mean_3: Tensor
+    std_3: Tensor
+    objective: Objective
+    num_positives: int
+    mirrored: bool
+    num_negatives: int | None
+    labels: Literal["pseudo", "given", "oracle"]
+    minimum_votes: int
+    k: int
+    pairs: Pairs
+    tie: Tie
+    enqueue_first: bool
+    small_target: bool
+    lr: Callable[[int], float]
+    decay: Callable[[int], float]
+    autocast: Callable[[], AbstractContextManager[object]]
+    seed: int
+
+
+class Outcome(NamedTuple):
+    """What there is to see of a step; `votes` is None where nothing votes."""
+
+    terms: Terms
+    votes: Votes | None
+
+
+def train_step_(state: TrainState, batch: Batch, plan: Plan) -> Outcome:
+    """Change weights, target, queue and clock by one batch."""
+
+    def draw(name: str) -> torch.Generator:
+        return generator(plan.seed, name, state.step, batch.labels_B.device)
+
+    # views: uint8 crops → augmented floats, parameters drawn for each image
+    rng = draw("photometric")
+    views_A = [
+        finish(crop, view, plan.mean_3, plan.std_3, rng)
+        for crop, view in zip(batch.crops, plan.views, strict=True)
+    ]
+
+    # encode: predictions of all views; target projections of the large ones, without gradient
+    with plan.autocast():
+        online_ABD = unit(torch.stack([state.predictor(state.online(view)) for view in views_A]))
+        target_VBD, small_target_SBD = target_projections(state, views_A, online_ABD, plan)
+
+    # queue, vote, positives: labelled rows enter, neighbours vote, labels choose
+    votes, positives = None, None
+    if state.queue is not None:
+        predictions_VBD = online_ABD[: plan.num_large].detach()
+        if plan.enqueue_first:
+            state.queue.push_(target_VBD.detach(), batch.labels_B, predictions_VBD)
+        votes = vote(predictions_VBD, state.queue, k=plan.k, pairs=plan.pairs, tie=plan.tie)
+        labels_B = choose_labels(batch, votes, plan)
+        positives = sample_positives(
+            labels_B, state.queue, len(views_A), plan.num_positives, draw("positives"), mirrored=plan.mirrored
+        )
+        if not plan.enqueue_first:
+            state.queue.push_(target_VBD.detach(), batch.labels_B, predictions_VBD)
+
+    # loss: over all (anchor, target) pairs of views, in float32
+    negatives_BN = None
+    if plan.num_negatives is not None:
+        negatives_BN = draw_negatives(len(batch.labels_B), plan.num_negatives, draw("negatives"))
+    terms = plan.objective(online_ABD, target_VBD, positives, negatives_BN, small_target_SBD)
+
+    # update: weights, then the target from the new weights, then the clock
+    for group in state.optimizer.param_groups:
+        group["lr"] = plan.lr(state.step)
+    state.optimizer.zero_grad(set_to_none=True)
+    terms.total.backward()
+    state.optimizer.step()
+    if state.target is not None:
+        state.target.update_(state.online, plan.decay(state.step))
+    state.step += 1
+    return Outcome(Terms(*(term.detach() for term in terms)), votes)
+
+
+def target_projections(
+    state: TrainState, views_A: list[Tensor], online_ABD: Tensor, plan: Plan
+) -> tuple[Tensor, Tensor | None]:
+    """Of the large views and, where the plan asks for them, of the small ones.
+
+    Without a target network (SimCLR) they are the online ones, and gradients flow through both sides.
+    """
+    if state.target is None:
+        return online_ABD[: plan.num_large], None
+    large_A, small_A = views_A[: plan.num_large], views_A[plan.num_large :]
+    target_VBD = unit(torch.stack([state.target(view) for view in large_A]))
+    if not (plan.small_target and small_A):
+        return target_VBD, None
+    return target_VBD, unit(torch.stack([state.target(view) for view in small_A]))
+
+
+def choose_labels(batch: Batch, votes: Votes, plan: Plan) -> Tensor:
+    """The labels that pick semantic positives: given and pseudo, given alone, or all true ones."""
+    if plan.labels == "given":
+        return batch.labels_B
+    if plan.labels == "oracle":
+        if batch.oracle_B is None:
+            raise ValueError("the oracle ablation needs data loaded with true labels")
+        return batch.oracle_B
+    return semantic_labels(batch.labels_B, votes, plan.minimum_votes)
