@@ -125,11 +125,17 @@ def _parse(arguments: list[str]) -> object:
 
 
 def _one_line(box: str) -> str:
-    """The parser's message without its frame."""
-    inside = [line.strip("│ ").strip() for line in box.splitlines() if line.startswith("│")]
-    sentences = [line for line in inside if line and not line.startswith(("─", "For full helptext"))]
-    hint = next((line.split("run")[-1].strip(": ") for line in inside if line.startswith("For full")), "")
-    return f"{'; '.join(sentences)} (see {hint or 'semppl --help'})"
+    """The parser's message without its title, frame, rules and hints."""
+    lines = [line.strip("│╭╮╰╯ ") for line in box.splitlines()[1:]]
+    paragraphs: list[list[str]] = [[]]
+    for line in lines:
+        if set(line) <= {"─", "-"}:
+            paragraphs.append([])
+        else:
+            paragraphs[-1].append(line)
+    said = [" ".join(words) for words in paragraphs if words]
+    said = [words for words in said if not words.startswith(("Argument helptext", "For full helptext"))]
+    return f"{'; '.join(said)} (--help shows what there is)"
 
 
 def _starting_point(arguments: list[str]) -> Config:

@@ -9,40 +9,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import torch
-from PIL import Image, ImageDraw
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor, nn
+from torch import nn
 
-from semppl.config import Config, required, resolved
+from semppl.config import Config, required
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.data.dataset import Dataset
 from semppl.evaluate.baselines import train_supervised_
-from semppl.evaluate.features import extract_features
-from semppl.evaluate.knn import accuracy, knn_predict
 from semppl.evaluate.labels import Trust, trust_by_votes
-from semppl.evaluate.linear import linear_predict
-from semppl.method.pseudo_labels import nearest
-from semppl.nets.heads import unit
+from semppl.evaluate.neighbours import neighbour_sheet
+from semppl.evaluate.scores import Judge, Score
 from semppl.presets import digits
+from semppl.resolve import resolved
 from semppl.train.build import build_state, build_views, choose_device
 from semppl.train.pretrain import load_for, pretrain
 
-NEIGHBOURS = 5
 SUPERVISED_STEPS = 400
-PROTOCOL = (
-    f"360 test digits; 50 labels; k-NN: cosine, k={NEIGHBOURS}, T=0.1; linear: l2 logistic regression on "
-    "frozen features, penalty by cross-validation inside the 50 labels"
-)
-
-
-@dataclass(frozen=True)
-class Score:
-    """Accuracy on the test images, in per cent."""
-
-    knn: float
-    linear: float
 
 
 @dataclass(frozen=True)
@@ -50,6 +33,7 @@ class Result:
     """One seed of the demo."""
 
     seed: int
+    protocol: str
     scores: Mapping[str, Score]
     supervised_head: float
     """Accuracy of the supervised network's own classifier."""
@@ -68,6 +52,8 @@ def run_demo(
         folder = out if len(seeds) == 1 else out / f"seed{seed}"
         results.append(_one_seed(replace(digits(), seed=seed, device=device), folder, console, overwrite))
     show(results, console)
+    write_text(out / "results.md", markdown(results))
+    console.print(f"tables, pictures and runs: {out}", highlight=False)
     return results
 
 
@@ -100,88 +86,14 @@ def _one_seed(config: Config, folder: Path, console: Console, overwrite: bool) -
     scores |= {name: judge.score(encoder) for name, encoder in encoders.items()}
     result = Result(
         seed=config.seed,
+        protocol=judge.protocol,
         scores={name: scores[name] for name in ROWS},
         supervised_head=judge.head_accuracy(encoders["supervised only"], head),
         trust=_trust(runs["SemPPL"][1], config, len(dataset.labels_M)),
     )
-    write_text(folder / "results.json", json.dumps({"protocol": PROTOCOL, **asdict(result)}, indent=2) + "\n")
-    judge.picture(encoders["SemPPL"]).save(folder / "neighbours.png")
-    console.print(f"pictures and numbers of seed {config.seed}: {folder}", highlight=False)
+    write_text(folder / "results.json", json.dumps(asdict(result), indent=2) + "\n")
+    neighbour_sheet(judge, encoders["SemPPL"]).save(folder / "neighbours.png")
     return result
-
-
-class Judge:
-    """Scores encoders on the test images with the same labels and the same protocol."""
-
-    def __init__(self, dataset: Dataset, size: int, device: torch.device) -> None:
-        self.dataset, self.size = dataset, size
-        self.test_images = required(dataset.test_images_T3HW)
-        self.test_labels = required(dataset.test_labels_T)
-        mean_3, std_3 = dataset.statistics()
-        self.mean_3, self.std_3 = mean_3.to(device), std_3.to(device)
-        self.images_L = dataset.images_M3HW[dataset.labelled_L]
-        self.labels_L = dataset.labels_M[dataset.labelled_L]
-
-    def features(self, encoder: nn.Module | None, images_N3HW: Tensor) -> Tensor:
-        """Of an encoder, or the pixels themselves."""
-        if encoder is None:
-            return images_N3HW.flatten(1).float()
-        return extract_features(encoder, images_N3HW, size=self.size, mean_3=self.mean_3, std_3=self.std_3)
-
-    def score(self, encoder: nn.Module | None) -> Score:
-        """k-NN and linear accuracy."""
-        test, labelled = self.features(encoder, self.test_images), self.features(encoder, self.images_L)
-        classes = len(self.dataset.classes)
-        knn = knn_predict(test, labelled, self.labels_L, k=NEIGHBOURS, classes=classes)
-        linear = linear_predict(test, labelled, self.labels_L)
-        return Score(100 * accuracy(knn, self.test_labels), 100 * accuracy(linear, self.test_labels))
-
-    @torch.no_grad()
-    def head_accuracy(self, encoder: nn.Module, head: nn.Linear) -> float:
-        """Of a network with a classifier of its own."""
-        logits = head.cpu()(self.features(encoder, self.test_images))
-        return 100 * accuracy(logits.argmax(1), self.test_labels)
-
-    def picture(self, encoder: nn.Module, *, rows: int = 10, scale: int = 6) -> Image.Image:
-        """Test images of each class, and beside each the labelled images that are nearest to it.
-
-        A green frame is a neighbour of the same class, a red one is not.
-        """
-        shown = torch.cat(
-            [(self.test_labels == y).nonzero()[:2, 0] for y in range(len(self.dataset.classes))]
-        )
-        shown = shown[: 2 * rows]
-        queries = unit(self.features(encoder, self.test_images[shown]))
-        keys = unit(self.features(encoder, self.images_L))
-        slots = torch.arange(len(keys))
-        _, near_NK = nearest(queries, keys, slots, NEIGHBOURS)
-        side = self.test_images.shape[-1] * scale
-        cell, gap = side + 8, 24
-        width = 2 * (cell * (NEIGHBOURS + 1) + gap) + gap
-        sheet = Image.new("RGB", (width, cell * ((len(shown) + 1) // 2) + gap), "white")
-        draw = ImageDraw.Draw(sheet)
-        for n, index in enumerate(shown.tolist()):
-            left, top = gap + (n % 2) * (cell * (NEIGHBOURS + 1) + gap), gap // 2 + (n // 2) * cell
-            _paste(sheet, draw, self.test_images[index], (left, top), side, "black")
-            for rank, slot in enumerate(near_NK[n].tolist()):
-                good = self.labels_L[slot] == self.test_labels[index]
-                place = (left + 12 + cell * (rank + 1), top)
-                _paste(sheet, draw, self.images_L[slot], place, side, "#1a9850" if good else "#d73027")
-        return sheet
-
-
-def _paste(
-    sheet: Image.Image,
-    draw: ImageDraw.ImageDraw,
-    image_3HW: Tensor,
-    place: tuple[int, int],
-    side: int,
-    frame: str,
-) -> None:
-    left, top = place
-    tile = Image.fromarray(image_3HW.permute(1, 2, 0).numpy()).resize((side, side), Image.Resampling.NEAREST)
-    draw.rectangle((left - 3, top - 3, left + side + 2, top + side + 2), fill=frame)
-    sheet.paste(tile, place)
 
 
 def _supervised(
@@ -191,7 +103,7 @@ def _supervised(
     encoder = build_state(config, len(dataset.classes), judge.mean_3.device).online.encoder
     head = train_supervised_(
         encoder,
-        judge.images_L,
+        judge.images_L3HW,
         judge.labels_L,
         num_features=int(encoder.num_features),  # type: ignore[arg-type]
         classes=len(dataset.classes),
@@ -214,32 +126,76 @@ def _trust(run: RunDirectory, config: Config, num_images: int) -> list[Trust]:
     return trust_by_votes(right, known)
 
 
-def show(results: Sequence[Result], console: Console) -> None:
-    """The table, the trust in pseudo-labels and the verdict."""
-    seeds = ", ".join(str(result.seed) for result in results)
-    table = Table(title=f"Accuracy on test images in per cent (seeds {seeds})", title_justify="left")
-    table.add_column("trained on")
-    table.add_column("k-NN", justify="right")
-    table.add_column("linear", justify="right")
+SCORE_COLUMNS = ("trained on", "k-NN", "linear")
+TRUST_COLUMNS = ("ballots that agree, at least", "precision", "recall", "coverage")
+
+
+def score_rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
+    """A line for each way to use the labels."""
+    rows: list[tuple[str, ...]] = []
     for name in ROWS:
         scores = [result.scores[name] for result in results]
-        table.add_row(name, spread([s.knn for s in scores]), spread([s.linear for s in scores]))
-    console.print(table)
-    console.print(f"protocol: {PROTOCOL}", highlight=False, soft_wrap=True)
-    own = spread([result.supervised_head for result in results])
-    console.print(f"the supervised network's own classifier: {own}", highlight=False)
+        rows.append((name, spread([s.knn for s in scores]), spread([s.linear for s in scores])))
+    return rows
 
-    table = Table(title="Pseudo-labels of the last epoch", title_justify="left")
-    for column in ("ballots that agree, at least", "precision", "recall", "coverage"):
-        table.add_column(column, justify="right")
+
+def trust_rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
+    """A line for each number of ballots."""
+    rows: list[tuple[str, ...]] = []
     for lines in zip(*(result.trust for result in results), strict=True):
-        cells = [
-            spread([100 * value for value in column])
-            for column in zip(*((line.precision, line.recall, line.coverage) for line in lines), strict=True)
-        ]
-        table.add_row(str(lines[0].votes), *cells)
-    console.print(table)
+        values = zip(*((line.precision, line.recall, line.coverage) for line in lines), strict=True)
+        rows.append((str(lines[0].votes), *(spread([100 * value for value in column]) for column in values)))
+    return rows
+
+
+def show(results: Sequence[Result], console: Console) -> None:
+    """The table, the trust in pseudo-labels and the verdict."""
+    title = f"Accuracy in per cent, {_seeds(results)}"
+    _print_table(console, title, SCORE_COLUMNS, score_rows(results))
+    console.print(f"protocol: {results[0].protocol}", highlight=False, soft_wrap=True)
+    console.print(_own_classifier(results), highlight=False)
+    _print_table(console, "Pseudo-labels of the last epoch", TRUST_COLUMNS, trust_rows(results))
     console.print(verdict(results), highlight=False, soft_wrap=True)
+
+
+def _print_table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    console.print(f"\n{title}", highlight=False)
+    table = Table()
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """The same as a document."""
+    parts = [
+        f"# Digits with few labels, {_seeds(results)}",
+        f"`semppl demo --seed {results[0].seed} --seeds {len(results)}` wrote this page. Accuracy in per cent"
+        + (", mean ± standard deviation over seeds." if len(results) > 1 else "."),
+        _markdown_table(SCORE_COLUMNS, score_rows(results)),
+        f"Protocol: {results[0].protocol}. {_own_classifier(results)}.",
+        "Pseudo-labels of the last epoch against the withheld labels:",
+        _markdown_table(TRUST_COLUMNS, trust_rows(results)),
+        f"{verdict(results)}.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    rule = ["---", *["---:"] * (len(columns) - 1)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (columns, rule, *rows))
+
+
+def _seeds(results: Sequence[Result]) -> str:
+    names = ", ".join(str(result.seed) for result in results)
+    return f"seed {names}" if len(results) == 1 else f"seeds {names}"
+
+
+def _own_classifier(results: Sequence[Result]) -> str:
+    own = spread([result.supervised_head for result in results])
+    return f"The supervised network's own classifier: {own}"
 
 
 def spread(values: Sequence[float]) -> str:

@@ -24,9 +24,9 @@ def load_npz(path: Path) -> Dataset:
     if not path.is_file():
         raise UserError(f"{path}: no such file")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+            arrays = {key: content[key] for key in content.files}
+    except (OSError, ValueError, AttributeError, zipfile.BadZipFile, EOFError) as error:
         raise UserError(f"{path}: not a readable npz file ({error})") from error
     if "x" not in arrays:
         found = ", ".join(sorted(arrays)) or "nothing"

@@ -56,8 +56,8 @@ class Objective(Protocol):
 class ReLICv2:
     """{c (L_augm + α L_sempos) + λ (I_augm + I_sempos)} / (1 + P).
 
-    The invariance penalty leaves out i = j, where its two distributions are one. Two embeddings that it asks
-    for do not exist, so something stands in for them.
+    The invariance penalty is between different views: i = j is left out. Two embeddings that it asks for do
+    not exist, so something stands in for them.
 
     `semantic_partner`, the second distribution of I_sempos for anchor view i and queue entry z of view j:
       standin   z against the target projections of view i (of a small i: its detached predictions)
@@ -68,7 +68,7 @@ class ReLICv2:
     `small_partner`, the second distribution of I_augm for a small anchor: the prediction of the large view
     against the small view's detached predictions ("standin") or target projections ("run_target"), or none.
 
-    α = 0 leaves out I_sempos too: it is ReLICv2 without semantic positives.
+    α = 0 leaves out I_sempos and the division too: it is ReLICv2 without semantic positives.
     """
 
     temperature: float = 0.2
@@ -100,9 +100,11 @@ class ReLICv2:
         if negatives_BN is None:
             negatives_BN = other_images(online_ABD)
         large_VBD, small_SBD = online_ABD.split([len(target_VBD), len(online_ABD) - len(target_VBD)])
-        if self.small_partner == "run_target" and len(small_SBD) and small_target_SBD is None:
-            raise ValueError("small_partner 'run_target' needs the target projections of the small views")
-        small_keys_SBD = small_SBD.detach() if small_target_SBD is None else small_target_SBD
+        small_keys_SBD = small_SBD.detach()
+        if self.small_partner == "run_target" and len(small_SBD):
+            if small_target_SBD is None:
+                raise ValueError("small_partner 'run_target' needs the target projections of the small views")
+            small_keys_SBD = small_target_SBD
 
         positive_AVB = pair_logits(online_ABD, target_VBD, self.temperature)
         negative_AVBN = negative_logits(online_ABD, target_VBD, negatives_BN, self.temperature)
@@ -117,8 +119,9 @@ class ReLICv2:
             partner = augmentation_partner(log_p_AVBX, large_VBD, keys, negatives_BN, self.temperature)
             invariance_augmentation = penalty(log_p_AVBX, partner, self.stop_gradient).mean()
 
-        num_positives = 0 if positives is None else positives.embeddings_AVPBD.shape[2]
-        if positives is not None and num_positives and self.alpha:
+        num_positives = 0
+        if positives is not None and self.alpha:
+            num_positives = positives.embeddings_AVPBD.shape[2]
             entries_AVPBD = positives.embeddings_AVPBD
             positive_AVPB = torch.einsum("abd,avpbd->avpb", online_ABD, entries_AVPBD) / self.temperature
             negative_AV1BN = negative_AVBN[:, :, None]

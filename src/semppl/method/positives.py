@@ -8,7 +8,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from semppl.core.labels import UNLABELLED
 from semppl.method.queue import LabelledQueue
 
 
@@ -34,15 +33,17 @@ def sample_positives(
     """Draw `count` entries of queue j for each (anchor view i, target view j, image), with replacement.
 
     Slots are sorted by label once; a draw is a position inside the run of its label, so memory grows with
-    the draws and with C, never with B×C. With `mirrored`, (i, j) and (j, i) draw the same slots for large i and j.
+    the draws and with C, never with B×C. With `mirrored`, (i, j) and (j, i) draw the same slots for large i
+    and j.
     """
     labels_B = labels_B.to(queue.labels_C)
     order_C = queue.labels_C.argsort(stable=True)
     classes_Y1 = torch.arange(queue.classes + 1, device=order_C.device)
     edges_Y1 = torch.searchsorted(queue.labels_C[order_C].contiguous(), classes_Y1)
-    known_B = labels_B != UNLABELLED
-    start_B = edges_Y1[labels_B.clamp(min=0)]
-    size_B = (edges_Y1[labels_B.clamp(min=0) + 1] - start_B) * known_B
+    known_B = (labels_B >= 0) & (labels_B < queue.classes)
+    class_B = labels_B.where(known_B, 0)
+    start_B = edges_Y1[class_B]
+    size_B = (edges_Y1[class_B + 1] - start_B) * known_B
     found_B = size_B > 0
     shape = (anchors, queue.views, count, len(labels_B))
     # 62 random bits modulo the size of a class: uniform to 1 in 10^13, in exact integer arithmetic

@@ -57,8 +57,9 @@ def vote(
         queries_RD = queries_VBD.flatten(0, 1) if pairs == "all" else queries_VBD[i]
         similarity_RK, labels_RK = nearest(queries_RD, queue.embeddings_VCD[i], queue.labels_C, k)
         ballot = majority(labels_RK, similarity_RK, tie)
-        ballots.append(ballot.labels_R.view(-1, num_images))
-        similarities.append(ballot.similarity_R.view(-1, num_images))
+        num_ballots = queue.views if pairs == "all" else 1
+        ballots.append(ballot.labels_R.view(num_ballots, num_images))
+        similarities.append(ballot.similarity_R.view(num_ballots, num_images))
     ballots_JB = torch.cat(ballots)
     winner = majority(ballots_JB.T, torch.cat(similarities).T, tie)
     return Votes(winner.labels_R, winner.counts_R, ballots_JB)

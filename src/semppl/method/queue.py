@@ -85,8 +85,10 @@ class LabelledQueue:
             odd = labels_M[(labels_M < UNLABELLED) | (labels_M >= self.classes)]
             if len(odd):
                 raise ValueError(f"label {int(odd[0])} in a queue of {self.classes} classes")
-        if self._predictions is not None and predictions_VMD is None:
-            raise ValueError("a queue with keep_predictions=True needs the predictions of what is pushed")
+        if self._predictions is not None and (
+            predictions_VMD is None or predictions_VMD.shape != embeddings_VMD.shape
+        ):
+            raise ValueError("a queue with keep_predictions=True needs a prediction for each embedding")
         valid_M = labels_M != UNLABELLED
         nth_M = valid_M.cumsum(0)
         kept_M = valid_M & (nth_M > nth_M[-1:] - self.capacity)

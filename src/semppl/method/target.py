@@ -29,10 +29,10 @@ class Target:
         if not 0.0 <= decay <= 1.0:
             raise ValueError(f"decay must lie in [0, 1], not {decay}")
         mine, theirs = dict(self.module.named_parameters()), dict(online.named_parameters())
-        if mine.keys() != theirs.keys():
-            odd = sorted(mine.keys() ^ theirs.keys())
+        shapes = [{name: p.shape for name, p in each.items()}.items() for each in (mine, theirs)]
+        if odd := sorted({name for name, _ in shapes[0] ^ shapes[1]}):
             raise ValueError(f"online and target differ in parameters: {odd[:3]}")
-        # decay 0 as a copy: lerp with weight 1 is not exact in floating point
+        # decay 0 as a copy: infinities of the target would survive an average
         if decay == 0.0:
             torch._foreach_copy_(list(mine.values()), [theirs[name] for name in mine])
         else:

@@ -31,12 +31,11 @@ class LARS(Optimizer):
         weight_decay: float = 1e-6,
         trust: float = 1e-3,
     ) -> None:
-        for name, value in (("lr", lr), ("momentum", momentum), ("weight_decay", weight_decay)):
+        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "trust": trust}
+        for name, value in defaults.items():
             if value < 0:
                 raise ValueError(f"{name} must not be negative, but is {value}")
-        super().__init__(
-            params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "trust": trust}
-        )
+        super().__init__(params, defaults)
 
     @overload
     def step(self, closure: None = None) -> None: ...

@@ -18,5 +18,7 @@ def target_decay(
     """γ: constant as in the paper, or BYOL's 1 − (1 − base)(1 + cos πk/K)/2, which ends at 1."""
     if schedule == "constant":
         return base
+    if schedule != "cosine":
+        raise ValueError(f"unknown schedule {schedule!r}: choose constant or cosine")
     progress = min(step / max(total, 1), 1.0)
     return 1.0 - (1.0 - base) * (1.0 + math.cos(math.pi * progress)) / 2.0

@@ -41,7 +41,14 @@ class Training:
 
 
 def build_training(config: Config, dataset: Dataset, device: torch.device) -> Training:
-    """A run at step 0. `config` must be resolved."""
+    """A run at step 0. `config` must be resolved; a value that a part refuses is the user's."""
+    try:
+        return _build(config, dataset, device)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+
+
+def _build(config: Config, dataset: Dataset, device: torch.device) -> Training:
     num_images = len(dataset.labels_M)
     total_steps = config.total_steps(num_images)
     views = build_views(config.views)
@@ -133,20 +140,17 @@ def build_objective(method: MethodConfig) -> Objective:
 
 
 def _relicv2(method: MethodConfig) -> Objective:
-    try:
-        return ReLICv2(
-            temperature=method.temperature,
-            contrast_scale=method.contrast_scale,
-            invariance_scale=method.invariance_scale,
-            alpha=method.alpha,
-            stop_gradient=method.stop_gradient,
-            semantic_partner=method.semantic_partner,
-            small_partner=method.small_partner,
-            same_view=method.same_view is not False,
-            divide_by_positives=method.divide_by_positives,
-        )
-    except ValueError as error:
-        raise UserError(str(error)) from error
+    return ReLICv2(
+        temperature=method.temperature,
+        contrast_scale=method.contrast_scale,
+        invariance_scale=method.invariance_scale,
+        alpha=method.alpha,
+        stop_gradient=method.stop_gradient,
+        semantic_partner=method.semantic_partner,
+        small_partner=method.small_partner,
+        same_view=method.same_view is not False,
+        divide_by_positives=method.divide_by_positives,
+    )
 
 
 def _simclr(method: MethodConfig) -> Objective:

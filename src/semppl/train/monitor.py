@@ -109,9 +109,11 @@ class Probe:
         encoder.eval()
         sample = self._features(encoder, self._sample)
         row = {"features/std": spread(sample), "features/effective_rank": effective_rank(sample)}
-        if len(self._labels_L) > 1:
+        counts_L = torch.bincount(self._labels_L)[self._labels_L] if len(self._labels_L) else self._labels_L
+        if (counts_L > 1).any():
+            k = min(self._neighbours, int(counts_L[counts_L > 1].min()) - 1)
             row["knn/leave_one_out"] = leave_one_out(
-                self._features(encoder, self._labelled), self._labels_L, self._neighbours
+                self._features(encoder, self._labelled), self._labels_L, k
             )
         encoder.train(training)
         return row
@@ -124,15 +126,16 @@ class Probe:
 
 
 def leave_one_out(features_LF: Tensor, labels_L: Tensor, k: int) -> float:
-    """Share of images whose k nearest others vote for their own label."""
+    """Share of images whose k nearest others vote for their label; the only one of a class is not asked."""
     features_LF = unit(features_LF)
+    asked = (torch.bincount(labels_L)[labels_L] > 1).nonzero().squeeze(1).tolist()
     right = 0
-    for i in range(len(labels_L)):
+    for i in asked:
         others_L = labels_L.clone()
         others_L[i] = UNLABELLED
         similarity, labels = nearest(features_LF[i : i + 1], features_LF, others_L, k)
         right += int(majority(labels, similarity, "similarity").labels_R[0] == labels_L[i])
-    return right / len(labels_L)
+    return right / len(asked)
 
 
 def spread(features_NF: Tensor) -> float:

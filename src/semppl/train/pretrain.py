@@ -8,12 +8,13 @@ import torch
 from rich.console import Console
 from torch.utils.tensorboard import SummaryWriter
 
-from semppl.config import Config, differences, from_yaml, required, resolved, to_yaml
+from semppl.config import Config, differences, from_yaml, required, to_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.data.dataset import Dataset
 from semppl.data.source import load_dataset
 from semppl.data.splits import digest, split_table
+from semppl.resolve import resolved
 from semppl.train.build import Training, build_training, choose_device, uses_queue
 from semppl.train.loop import Cadence, run_loop_
 from semppl.train.monitor import Probe, Tally

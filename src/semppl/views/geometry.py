@@ -6,7 +6,7 @@ Written by hand because torchvision applies one box to a whole batch. A crop, it
 one matrix for the rows and one for the columns, so a batch is two batched products; the weights are those of
 torchvision's antialiased bicubic resize (the test compares them). 128 images on two CPU cores: 0.5 ms at 8 px
 and 2.6 ms at 32 px, where a loop over `resized_crop` takes 4.4 and 5.4 ms; at 96 px the loop wins on a CPU
-(10 ms against 43 ms), but it stalls a GPU once for each image.
+(10 ms against 43 ms).
 """
 
 import math

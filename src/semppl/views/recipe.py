@@ -31,6 +31,11 @@ class View:
             raise ValueError(
                 f"a view of {self.size} px with areas from {self.min_area} to {self.max_area} cannot be cut"
             )
+        if self.blur_taps is not None and (self.blur_taps < 1 or self.blur_taps % 2 == 0):
+            raise ValueError(f"a blur has an odd number of taps, not {self.blur_taps}")
+        for name in ("crop", "flip", "jitter", "grey", "blur", "solarise"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is a probability, so it cannot be {getattr(self, name)}")
 
     @property
     def taps(self) -> int:

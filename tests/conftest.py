@@ -1,0 +1,60 @@
+"""Small things that tests of several rooms share."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+from semppl.config import Config, DataConfig, MethodConfig, NetConfig, OptimConfig, ViewsConfig
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def quiet() -> Console:
+    return Console(quiet=True)
+
+
+def stripes(labels, size=8, noise=20, seed=0):
+    """Images whose class can be seen: a bright stripe at a place that depends on it."""
+    rng = np.random.default_rng(seed)
+    images = rng.integers(0, noise + 1, (len(labels), size, size))
+    for image, label in zip(images, labels, strict=True):
+        image[(2 * label) % size] += 200
+    return images.astype(np.uint8)
+
+
+@pytest.fixture
+def npz(tmp_path) -> Path:
+    """48 images of 3 classes, 2 labels for each, hidden truth for all, 12 for testing."""
+    truth = np.arange(48) % 3
+    given = np.where(np.arange(48) < 6, truth, -1)
+    path = tmp_path / "stripes.npz"
+    test = np.arange(12) % 3
+    np.savez(path, x=stripes(truth), y=given, y_hidden=truth, x_test=stripes(test, seed=1), y_test=test)
+    return path
+
+
+def tiny_config(source, **changes) -> Config:
+    """A run of six steps that takes a second."""
+    defaults = {
+        "source": str(source),
+        "epochs": 2.0,
+        "batch_size": 16,
+        "log_every": 2,
+        "checkpoint_every": 1.0,
+        "probe_every": 1.0,
+        "keep_checkpoints": 10,
+        "data": DataConfig(),
+        "views": ViewsConfig(large=2, small=1),
+        "net": NetConfig(encoder="resnet10", width=0.0625, head_hidden=16, head_outputs=8),
+        "method": MethodConfig(positives=2, queue_capacity=20),
+        "optim": OptimConfig(name="adamw", base_lr=0.01),
+    }
+    return Config(**{**defaults, **changes})

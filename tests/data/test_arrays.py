@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+import torch
+
+from semppl.core.errors import UserError
+from semppl.data.arrays import load_npz
+
+
+def save(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+def x(num=4, size=3, channels=None):
+    shape = (num, size, size) if channels is None else (num, size, size, channels)
+    return np.arange(np.prod(shape), dtype=np.uint8).reshape(shape)
+
+
+def test_grey_images_get_three_equal_channels_and_colours_keep_their_place(tmp_path):
+    grey = load_npz(save(tmp_path / "g.npz", x=x(), y=np.array([0, 1, -1, -1])))
+    assert grey.images_M3HW.shape == (4, 3, 3, 3)
+    assert torch.equal(grey.images_M3HW[:, 0], grey.images_M3HW[:, 2])
+    array = x(channels=3)
+    colour = load_npz(save(tmp_path / "c.npz", x=array, y=np.array([0, 1, -1, -1])))
+    assert colour.images_M3HW[1, 2, 0, 1] == array[1, 0, 1, 2]
+    assert colour.labelled_L.tolist() == [0, 1]
+    assert colour.names[2] == "c.npz:2"
+
+
+def test_without_y_nothing_has_a_label(tmp_path):
+    assert len(load_npz(save(tmp_path / "u.npz", x=x())).labelled_L) == 0
+
+
+def test_statistics_are_those_of_the_pixels(tmp_path):
+    array = x(channels=3)
+    mean, std = load_npz(save(tmp_path / "s.npz", x=array)).statistics()
+    assert mean.numpy() == pytest.approx(array.mean((0, 1, 2)) / 255, rel=1e-5)
+    assert std.numpy() == pytest.approx(array.std((0, 1, 2), ddof=1) / 255, rel=1e-5)
+
+
+def test_class_names_masks_and_test_images_are_read(tmp_path):
+    masks = np.zeros((4, 3, 3), dtype=bool)
+    masks[1, 2, 0] = True
+    data = load_npz(
+        save(
+            tmp_path / "all.npz",
+            x=x(),
+            y=np.array([0, 1, -1, -1]),
+            classes=np.array(["ant", "bee"]),
+            masks=masks,
+            x_test=x(2),
+            y_test=np.array([1, 0]),
+        )
+    )
+    assert data.classes == ("ant", "bee")
+    assert data.masks_MHW is not None
+    assert data.masks_MHW.nonzero().tolist() == [[1, 2, 0]]
+    assert data.test_labels_T is not None
+    assert data.test_labels_T.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"images": x()}, "no array 'x' .found images"),
+        ({"x": x().astype(np.float32)}, "x is float32: images must be uint8"),
+        ({"x": x(channels=2)}, r"x has shape \(4, 3, 3, 2\)"),
+        ({"x": x()[:0]}, "x has shape"),
+        ({"x": x(), "y": np.zeros(3, int)}, r"y has shape \(3,\): expected one label for each of 4"),
+        ({"x": x(), "y": np.zeros(4)}, "y is float64: labels must be integers"),
+        ({"x": x(), "y": np.array([0, -2, 0, 0])}, "label out of range: -2"),
+        ({"x": x(), "y": np.array([0, 3, 0, 0]), "classes": np.array(["a", "b"])}, "label 3 is out of range"),
+        ({"x": x(), "y": np.zeros(4, int), "classes": np.array(["a", "a"])}, "same name twice"),
+        ({"x": x(), "masks": np.zeros((4, 3, 3))}, "masks is float64"),
+        ({"x": x(), "x_test": x(2)}, "y_test has shape"),
+        ({"x": x(), "x_test": x(2, size=5), "y_test": np.zeros(2, int)}, "another size"),
+        ({"x": x(), "x_test": x(2), "y_test": np.array([0, -1])}, "y_test has images without a label"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_files_name(tmp_path, arrays, words):
+    with pytest.raises(UserError, match=words) as caught:
+        load_npz(save(tmp_path / "bad.npz", **arrays))
+    assert "bad.npz" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_damaged_and_pickled_files_are_refused(tmp_path):
+    with pytest.raises(UserError, match="no such file"):
+        load_npz(tmp_path / "none.npz")
+    (tmp_path / "junk.npz").write_bytes(b"PK\x03\x04junk")
+    with pytest.raises(UserError, match="not a readable npz"):
+        load_npz(tmp_path / "junk.npz")
+    np.savez(tmp_path / "object.npz", x=np.array([{}], dtype=object))
+    with pytest.raises(UserError, match="not a readable npz"):
+        load_npz(tmp_path / "object.npz")

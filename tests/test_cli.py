@@ -1,0 +1,176 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from tests.train.test_state import same
+
+from semppl.cli import main
+from semppl.core.rundir import RunDirectory
+from semppl.train.state import load_checkpoint, newest_checkpoint
+
+TINY = [
+    "--batch-size",
+    "16",
+    "--views.large",
+    "2",
+    "--views.small",
+    "0",
+    "--net.encoder",
+    "resnet10",
+    "--net.width",
+    "0.0625",
+    "--net.head-hidden",
+    "16",
+    "--net.head-outputs",
+    "8",
+    "--device",
+    "cpu",
+    "--log-every",
+    "2",
+    "--checkpoint-every",
+    "1",
+]
+
+
+def call(*arguments):
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return caught.value.code
+
+
+def one_line(capsys):
+    err = capsys.readouterr().err
+    assert err.startswith("semppl: ")
+    assert err.count("\n") == 1, err
+    return err
+
+
+def test_pretrain_then_resume_from_the_command_line(npz, tmp_path, capsys):
+    out = tmp_path / "run"
+    assert call("pretrain", npz, "--out", out, "--epochs", "2", *TINY) == 0
+    assert "48 images" in capsys.readouterr().out
+    assert call("pretrain", "--resume", "--out", out) == 0
+    assert "going on from step 6 of 6" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["pretrain", "{npz}", "--alhpa", "1"], "Unrecognized options: --alhpa"),
+        (["pretrain", "{npz}", "--method.tie", "coin"], "invalid choice 'coin'"),
+        (["pretrain", "{npz}", "--epochs", "many"], "--epochs"),
+        (["train", "{npz}"], "Available subcommands: demo, pretrain"),
+        (["pretrain"], "no data"),
+        (["pretrain", "{tmp}/none.npz"], "none.npz: no such file"),
+        (["pretrain", "{tmp}/nox.npz"], "nox.npz: no array 'x'"),
+        (["pretrain", "{tmp}/range.npz"], "range.npz: label 7 is out of range"),
+        (["pretrain", "{tmp}/gap.npz"], "class 'bee' has no label"),
+        (["pretrain", "{npz}", "--batch-size", "49"], "batch size 49 is larger than the data (48 images)"),
+        (
+            ["pretrain", "{npz}", "--preset", "quick"],
+            "unknown preset 'quick': choose from auto, digits, paper",
+        ),
+        (["pretrain", "{npz}", "--net.encoder", "resnet19"], "unknown encoder 'resnet19'"),
+        (["pretrain", "{npz}", "--device", "abacus"], "unknown device 'abacus'"),
+        (["pretrain", "{npz}", "--resume"], "--resume needs --out"),
+        (["pretrain", "--resume", "--out", "{tmp}/none"], "holds no run"),
+        (["pretrain", "{npz}", "--init-from", "{tmp}/none.ckpt"], "no such checkpoint"),
+        (["demo", "--seeds", "0"], "at least one seed"),
+    ],
+)
+def test_bad_input_is_one_line_exit_2_and_writes_nothing(
+    npz, tmp_path, monkeypatch, capsys, arguments, words
+):
+    images = np.zeros((4, 8, 8), dtype=np.uint8)
+    names = np.array(["ant", "bee"])
+    np.savez(tmp_path / "nox.npz", images=images)
+    np.savez(tmp_path / "range.npz", x=images, y=np.array([0, 1, 7, -1]), classes=names)
+    np.savez(tmp_path / "gap.npz", x=images, y=np.array([0, 0, -1, -1]), classes=names)
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    assert call(*(word.format(npz=npz, tmp=tmp_path) for word in arguments)) == 2
+    assert words in one_line(capsys)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_output_that_cannot_be_written_or_holds_something_is_left_alone(npz, tmp_path, capsys):
+    (tmp_path / "file").write_text("mine")
+    assert call("pretrain", npz, "--out", tmp_path / "file", *TINY) == 2
+    assert "is a file" in one_line(capsys)
+    assert call("pretrain", npz, "--out", tmp_path / "file" / "run", *TINY) == 2
+    assert "cannot write to" in one_line(capsys)
+    assert call("pretrain", npz, "--out", "/proc/run", *TINY) == 2
+    assert "cannot write to /proc/run" in one_line(capsys)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("mine")
+    for flags in ([], ["--overwrite"]):
+        assert call("pretrain", npz, "--out", tmp_path / "full", *flags, *TINY) == 2
+        assert "full" in one_line(capsys)
+    assert (tmp_path / "full" / "notes.txt").read_text() == (tmp_path / "file").read_text() == "mine"
+
+
+def test_resuming_with_another_split_is_refused(npz, tmp_path, capsys):
+    out = tmp_path / "run"
+    assert call("pretrain", npz, "--out", out, "--epochs", "1", *TINY) == 0
+    arrays = dict(np.load(npz))
+    arrays["y"][10] = 0
+    np.savez(npz, **arrays)
+    capsys.readouterr()
+    assert call("pretrain", npz, "--resume", "--out", out) == 2
+    assert "another split" in one_line(capsys)
+    assert call("pretrain", "--resume", "--out", out, "--method.alpha", "0.9") == 2
+    assert "--method.alpha" in one_line(capsys)
+
+
+def test_an_unexpected_error_is_one_line_and_debug_shows_more(npz, tmp_path, capsys, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("the cat\nsat on the keyboard")
+
+    monkeypatch.setattr("semppl.train.pretrain.pretrain", fail)
+    assert call("pretrain", npz, "--out", tmp_path / "x") == 1
+    assert "RuntimeError: the cat (--debug shows where)" in one_line(capsys)
+    assert call("pretrain", npz, "--out", tmp_path / "x", "--debug") == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_help_and_version(capsys):
+    for arguments in (["--help"], ["pretrain", "--help"], ["demo", "--help"], []):
+        assert call(*arguments) == 0
+    assert "--method.alpha" in capsys.readouterr().out
+    assert call("--version") == 0
+    assert capsys.readouterr().out.startswith("semppl 0.")
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_writes_a_checkpoint_and_the_rest_gives_the_same_weights(npz, tmp_path, signum):
+    command = [sys.executable, "-m", "semppl", "pretrain"]
+    flags = ["--epochs", "60", *TINY, "--checkpoint-every", "1000"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def start(*arguments):
+        return subprocess.Popen(
+            [*command, *map(str, arguments)], stderr=subprocess.PIPE, text=True, env=environment
+        )
+
+    whole, broken = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "broken")
+    reference = start(npz, "--out", whole.path, *flags)
+    process = start(npz, "--out", broken.path, *flags)
+    while not broken.metrics.is_file():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signum)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + signum
+    assert "its checkpoint is written: go on with `semppl pretrain --resume" in err
+    assert load_checkpoint(newest_checkpoint(broken))["state"]["step"] < 180
+    resumed = start("--resume", "--out", broken.path)
+    assert resumed.wait(timeout=120) == reference.wait(timeout=120) == 0
+    ends = [load_checkpoint(newest_checkpoint(run))["state"] for run in (whole, broken)]
+    assert ends[0]["step"] == 180
+    assert same(*ends)
+    resumed.stderr.close()
+    reference.stderr.close()

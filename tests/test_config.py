@@ -1,0 +1,35 @@
+from dataclasses import replace
+
+import pytest
+
+from semppl.config import Config, OptimConfig, differences, from_yaml, required, to_yaml
+from semppl.core.errors import UserError
+from semppl.resolve import resolved
+
+
+def test_yaml_and_back():
+    config = resolved(Config(source="ünïcode path.npz", seed=3), image_size=32, num_images=1000)
+    assert from_yaml(to_yaml(config)) == config
+
+
+def test_a_key_that_nobody_reads_is_an_error():
+    text = to_yaml(Config()).replace("alpha:", "alhpa:")
+    with pytest.raises(UserError, match=r"unknown MethodConfig keys \['alhpa'\]"):
+        from_yaml(text)
+    with pytest.raises(UserError, match="not a YAML mapping"):
+        from_yaml("- 1")
+
+
+def test_steps_and_rates():
+    c = Config(epochs=300, batch_size=4096, optim=OptimConfig(base_lr=0.3))
+    assert c.total_steps(1_281_167) == 93_835
+    assert c.peak_lr == pytest.approx(4.8)
+    assert Config(epochs=0.001, batch_size=8).total_steps(10) == 1
+    with pytest.raises(ValueError, match="not resolved"):
+        required(None)
+
+
+def test_differences_are_named_with_their_group():
+    one = Config()
+    other = replace(one, seed=1, method=replace(one.method, k=5))
+    assert differences(one, other) == ["seed", "method.k"]

@@ -1,0 +1,84 @@
+import pytest
+
+from semppl.config import Config, DataConfig, MethodConfig, OptimConfig, ViewsConfig
+from semppl.core.errors import UserError
+from semppl.resolve import resolved
+
+
+@pytest.mark.parametrize(
+    ("size", "images", "expected"),
+    [
+        (8, 1437, ("resnet18", "small", "small_images", 8, 4, 128, "adamw")),
+        (32, 50_000, ("resnet18", "small", "small_images", 32, 16, 512, "adamw")),
+        (500, 9_000, ("resnet50", "imagenet", "paper", 224, 96, 512, "adamw")),
+        (64, 16, ("resnet18", "small", "small_images", 64, 32, 2, "adamw")),
+    ],
+)
+def test_what_is_not_given_is_chosen_from_the_data(size, images, expected):
+    c = resolved(Config(), image_size=size, num_images=images)
+    got = (
+        c.net.encoder, c.net.stem, c.views.recipe, c.views.large_size, c.views.small_size, c.batch_size,
+        c.optim.name,
+    )  # fmt: skip
+    assert got == expected
+
+
+def test_a_given_value_is_never_replaced():
+    given = Config(
+        batch_size=64,
+        views=ViewsConfig(large_size=48, small_size=20, recipe="paper"),
+        method=MethodConfig(queue_capacity=7, negatives=3, same_view=False, target_decay=0.5),
+        optim=OptimConfig(name="sgd", base_lr=0.7, weight_decay=0.0, warmup_epochs=0.0),
+    )
+    c = resolved(given, image_size=32, num_images=1000)
+    assert (c.views.large_size, c.views.small_size, c.views.recipe) == (48, 20, "paper")
+    assert (c.method.queue_capacity, c.method.negatives) == (7, 3)
+    assert (c.method.same_view, c.method.target_decay) == (False, 0.5)
+    assert c.optim == given.optim
+    assert resolved(c, image_size=32, num_images=1000) == c
+
+
+@pytest.mark.parametrize(
+    ("objective", "negatives", "same_view"),
+    [("relicv2", 10, True), ("simclr", 63, False), ("byol", 0, False)],
+)
+def test_negatives_and_view_pairs_suit_the_objective(objective, negatives, same_view):
+    c = resolved(
+        Config(batch_size=64, method=MethodConfig(objective=objective)), image_size=8, num_images=100
+    )
+    assert (c.method.negatives, c.method.same_view, c.method.queue_capacity) == (negatives, same_view, 1280)
+
+
+def test_the_target_is_as_slow_as_the_papers_only_in_long_runs():
+    def decay(steps):
+        config = Config(batch_size=10, epochs=float(steps))
+        return resolved(config, image_size=8, num_images=10).method.target_decay
+
+    assert decay(100_000) == decay(20_000) == pytest.approx(0.996)
+    assert decay(4_000) == pytest.approx(0.98)
+    assert decay(100) == pytest.approx(0.97)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"batch_size": 101}, "larger than the data .100 images"),
+        ({"batch_size": 1}, "at least 2 images"),
+        ({"epochs": 0.0}, "epochs must be positive"),
+        ({"log_every": 0}, "log_every"),
+        ({"views": ViewsConfig(large=0)}, "at least one large view"),
+        ({"views": ViewsConfig(small=-1)}, "small views"),
+        ({"views": ViewsConfig(large=1, small=0), "method": MethodConfig(objective="byol")}, "at least 2"),
+        ({"method": MethodConfig(k=0)}, "k must be at least 1"),
+        ({"method": MethodConfig(positives=-1)}, "positives"),
+        ({"method": MethodConfig(alpha=-0.1)}, "alpha"),
+        ({"method": MethodConfig(temperature=0.0)}, "temperature"),
+        ({"method": MethodConfig(target_decay=1.1)}, "target decay"),
+        ({"method": MethodConfig(labels="oracle")}, "labels-per-class"),
+        ({"optim": OptimConfig(base_lr=-1.0)}, "learning rate"),
+        ({"data": DataConfig(labelled_fraction=1.0)}, "labelled fraction"),
+    ],
+)
+def test_what_cannot_work_is_refused(changes, words):
+    with pytest.raises(UserError, match=words):
+        resolved(Config(**changes), image_size=8, num_images=100)

@@ -1,0 +1,122 @@
+import pytest
+import torch
+from tests.conftest import tiny_config
+from torch.optim import SGD, AdamW
+
+from semppl.config import DataConfig, MethodConfig, NetConfig, OptimConfig, ViewsConfig
+from semppl.core.errors import UserError
+from semppl.data.source import load_dataset
+from semppl.optim.lars import LARS
+from semppl.resolve import resolved
+from semppl.train.build import (
+    build_state,
+    build_training,
+    build_views,
+    choose_device,
+    uses_bf16,
+)
+
+CPU = torch.device("cpu")
+
+
+def config(**changes):
+    return resolved(tiny_config("digits", **changes), image_size=8, num_images=1437)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("lars", LARS), ("sgd", SGD), ("adamw", AdamW)])
+def test_the_optimiser_is_the_one_named_and_biases_do_not_decay(name, kind):
+    state = build_state(config(optim=OptimConfig(name=name, base_lr=1.0)), 10, CPU)
+    assert type(state.optimizer) is kind
+    counted = sum(len(group["params"]) for group in state.optimizer.param_groups)
+    assert counted == len([*state.online.parameters(), *state.predictor.parameters()])
+    if name != "lars":
+        for group in state.optimizer.param_groups:
+            assert (group["weight_decay"] == 0) == all(p.ndim <= 1 for p in group["params"])
+    assert state.optimizer.param_groups[0]["lr"] == pytest.approx(16 / 256)
+
+
+def test_weights_are_a_function_of_the_seed_and_the_global_generator_is_left_alone():
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    one, same = (build_state(config(seed=1), 10, CPU) for _ in range(2))
+    assert torch.equal(before, torch.get_rng_state())
+    other = build_state(config(seed=2), 10, CPU)
+    assert torch.equal(one.online.encoder.conv1.weight, same.online.encoder.conv1.weight)
+    assert not torch.equal(one.online.encoder.conv1.weight, other.online.encoder.conv1.weight)
+
+
+def test_simclr_has_one_network_and_no_predictor():
+    state = build_state(config(method=MethodConfig(objective="simclr")), 10, CPU)
+    assert state.target is None
+    assert not list(state.predictor.parameters())
+
+
+@pytest.mark.parametrize("changes", [{"positives": 0}, {"alpha": 0.0}])
+def test_without_semantic_positives_there_is_no_queue(changes):
+    assert build_state(config(method=MethodConfig(**changes)), 10, CPU).queue is None
+
+
+def test_views_follow_the_switches():
+    views = build_views(
+        resolved(
+            tiny_config(
+                "x", views=ViewsConfig(large=2, small=1, recipe="paper", min_area=0.5, solarise=False)
+            ),
+            image_size=128,
+            num_images=99,
+        ).views
+    )
+    assert [view.size for view in views] == [128, 128, 64]
+    assert [view.min_area for view in views] == [0.5, 0.5, 0.05]
+    assert [view.solarise for view in views] == [0, 0, 0]
+    assert [view.blur for view in views] == [0.1, 1.0, 0.1]
+    plain = build_views(config(views=ViewsConfig(large=1, small=0, colour=False, flip=0.0)).views)[0]
+    assert (plain.hue, plain.saturation, plain.grey, plain.flip) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"method": MethodConfig(stop_gradient="teacher")}, "without a gradient"),
+        ({"net": NetConfig(encoder="resnet10", width=0.001)}, "width 0.001 leaves no channel"),
+        ({"views": ViewsConfig(flip=1.5)}, "flip is a probability"),
+        ({"views": ViewsConfig(blur_taps=4)}, "odd number of taps"),
+        ({"views": ViewsConfig(min_area=2.0)}, "areas from 2.0 to 1.0"),
+        ({"method": MethodConfig(queue_capacity=-1)}, "capacity must be at least 1"),
+    ],
+)
+def test_a_value_that_a_part_refuses_is_the_users(changes, words):
+    with pytest.raises(UserError, match=words):
+        build_training(config(**changes), load_dataset("digits", labels_per_class=2), CPU)
+
+
+def test_a_labelled_fraction_needs_unlabelled_images():
+    data = load_dataset("digits")
+    with pytest.raises(UserError, match="needs unlabelled images"):
+        build_training(config(data=DataConfig(labelled_fraction=0.5)), data, CPU)
+
+
+def test_schedules_span_the_run():
+    run = build_training(config(epochs=4.0, optim=OptimConfig(name="sgd", base_lr=1.6, warmup_epochs=1.0)),
+                         load_dataset("digits", labels_per_class=5), CPU)  # fmt: skip
+    assert run.total_steps == int(4 * 1437 / 16)
+    assert run.plan.lr(0) == 0
+    assert run.plan.lr(90) == pytest.approx(0.1)
+    assert run.plan.lr(run.total_steps) == pytest.approx(0, abs=1e-9)
+
+
+def test_devices_are_checked():
+    assert choose_device("cpu") == CPU
+    with pytest.raises(UserError, match="unknown device"):
+        choose_device("abacus")
+    if not torch.cuda.is_available():
+        assert choose_device("auto") == CPU
+        with pytest.raises(UserError, match="no usable GPU"):
+            choose_device("cuda")
+
+
+def test_bf16_is_for_gpus_unless_asked_for():
+    assert not uses_bf16(config(), CPU)
+    assert uses_bf16(config(precision="bf16"), CPU)
+    assert uses_bf16(config(), torch.device("cuda"))
+    assert not uses_bf16(config(precision="fp32"), torch.device("cuda"))

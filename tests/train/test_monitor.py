@@ -1,0 +1,95 @@
+import pytest
+import torch
+from torch import nn
+
+from semppl.core.batch import Batch
+from semppl.core.hidden import HiddenLabels
+from semppl.data.source import load_dataset
+from semppl.method.objective import Terms
+from semppl.method.pseudo_labels import Votes
+from semppl.train.monitor import Probe, Tally, effective_rank, leave_one_out, spread
+from semppl.train.step import Outcome
+
+CPU = torch.device("cpu")
+
+
+def outcome(total, ballots):
+    """Votes of ballots given by hand, one column for each image."""
+    ballots = torch.tensor(ballots)
+    labels, counts = (
+        ballots.mode(0).values,
+        torch.tensor([int((c == c.mode().values).sum()) for c in ballots.T]),
+    )
+    terms = Terms(*(torch.tensor(float(total + i)) for i in range(5)))
+    return Outcome(terms, Votes(labels, counts, ballots))
+
+
+def batch(labels, index):
+    return Batch(crops=(), labels_B=torch.tensor(labels), index_B=torch.tensor(index))
+
+
+def test_a_tally_by_hand():
+    tally = Tally(HiddenLabels(torch.tensor([0, 1, 1, 0])), num_ballots=2, device=CPU)
+    tally.add_(outcome(1, [[0, 1, 0], [0, 0, 0]]), batch([-1, -1, 0], [0, 1, 3]))
+    tally.add_(outcome(3, [[1, 1, 1], [1, 1, 1]]), batch([-1, -1, -1], [0, 1, 2]))
+    row = tally.flush_()
+    assert row["loss/total"] == 2.0
+    assert row["loss/invariance_semantic"] == 6.0
+    assert row["pseudo/votes"] == [0, 1, 4]
+    assert row["pseudo/tie_rate"] == pytest.approx(1 / 5)
+    assert row["pseudo/right_by_votes"] == [0, 0, 3]
+    assert row["pseudo/known_by_votes"] == [0, 1, 4]
+    assert row["pseudo/accuracy"] == pytest.approx(3 / 5)
+    assert row["pseudo/mean_share"] == pytest.approx((0.5 + 4) / 5)
+
+
+def test_flushing_starts_again():
+    tally = Tally(None, num_ballots=2, device=CPU)
+    tally.add_(outcome(1, [[0], [0]]), batch([-1], [0]))
+    tally.flush_()
+    assert tally.flush_() == {}
+
+
+def test_without_hidden_truth_there_is_no_accuracy_and_without_votes_no_share():
+    tally = Tally(None, num_ballots=1, device=CPU)
+    tally.add_(outcome(1, [[0]]), batch([-1], [0]))
+    assert "pseudo/accuracy" not in tally.flush_()
+    tally.add_(Outcome(outcome(1, [[0]]).terms, None), batch([-1], [0]))
+    assert set(tally.flush_()) == {f"loss/{name}" for name in Terms._fields}
+
+
+def test_leave_one_out_never_asks_the_image_itself():
+    features = torch.tensor([[1.0, 0.0], [1.0, 0.01], [0.0, 1.0], [0.01, 1.0], [0.9, 0.1]])
+    assert leave_one_out(features, torch.tensor([0, 0, 1, 1, 0]), k=1) == 1.0
+    assert leave_one_out(features[[0, 2, 1, 3]], torch.tensor([0, 0, 1, 1]), k=1) == 0.0
+
+
+def test_the_only_image_of_a_class_is_not_asked():
+    features = torch.tensor([[1.0, 0.0], [1.0, 0.01], [0.0, 1.0]])
+    assert leave_one_out(features, torch.tensor([0, 0, 1]), k=1) == 1.0
+
+
+def test_rank_and_spread_tell_collapse_from_health():
+    even = torch.randn(500, 8, generator=torch.Generator().manual_seed(0))
+    assert effective_rank(even) > 7.5
+    assert spread(even) == pytest.approx(1.0, abs=0.05)
+    collapsed = torch.ones(500, 8)
+    assert effective_rank(collapsed) == pytest.approx(1.0, abs=0.01)
+    assert spread(collapsed) == pytest.approx(0.0, abs=1e-5)
+    line = torch.randn(500, 1, generator=torch.Generator().manual_seed(0)) * torch.ones(1, 8)
+    assert effective_rank(line) == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_probe_sees_a_perfect_encoder_and_restores_its_mode(npz):
+    data = load_dataset(str(npz))
+    mean, std = data.statistics()
+    probe = Probe(data, mean, std, 8, device=CPU)
+
+    class Rows(nn.Module):
+        def forward(self, x):
+            return x.mean((1, 3))
+
+    encoder = Rows().train()
+    row = probe(encoder)
+    assert row["knn/leave_one_out"] == 1.0
+    assert encoder.training

@@ -1,0 +1,180 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tests.conftest import stripes, tiny_config
+from tests.train.test_state import same
+
+import semppl.train.loop as loop
+from semppl.config import MethodConfig, NetConfig, OptimConfig, from_yaml
+from semppl.core.errors import RunError, UserError
+from semppl.core.rundir import RunDirectory
+from semppl.method.objective import Terms
+from semppl.train.pretrain import pretrain
+from semppl.train.step import Outcome
+
+
+class Crash(BaseException):
+    """Stands for kill -9: nothing of ours catches it."""
+
+
+def crash_after(monkeypatch, steps):
+    real, calls = loop.train_step_, []
+
+    def step(*arguments):
+        if len(calls) == steps:
+            raise Crash
+        calls.append(1)
+        return real(*arguments)
+
+    monkeypatch.setattr(loop, "train_step_", step)
+
+
+@pytest.mark.parametrize(
+    "method", [{}, {"objective": "byol"}, {"objective": "simclr"}, {"semantic_partner": "store"}]
+)
+def test_six_steps_equal_three_a_kill_and_the_rest_bit_for_bit(npz, tmp_path, quiet, monkeypatch, method):
+    config = tiny_config(npz, method=MethodConfig(**{"positives": 2, "queue_capacity": 20, **method}))
+    whole = pretrain(config, RunDirectory(tmp_path / "whole"), console=quiet)
+    assert whole.step == 6
+    broken = RunDirectory(tmp_path / "broken")
+    with monkeypatch.context() as patch:
+        crash_after(patch, 4)
+        with pytest.raises(Crash):
+            pretrain(config, broken, console=quiet)
+    assert (broken.checkpoints / "last").resolve().name == "step-00000003.ckpt"
+    resumed = pretrain(config, broken, console=quiet, resume=True)
+    assert same(whole.state_dict(), resumed.state_dict())
+    steps = [row["step"] for row in broken.read_metrics()]
+    assert steps == sorted(set(steps)) == [2, 4, 6]
+
+
+def test_hidden_labels_do_not_touch_the_weights(tmp_path, quiet):
+    truth = np.arange(48) % 3
+    given = np.where(np.arange(48) < 6, truth, -1)
+    states, accuracies = [], []
+    for i, hidden in enumerate((truth, (truth + 1) % 3)):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        np.savez(folder / "d.npz", x=stripes(truth), y=given, y_hidden=hidden)
+        run = RunDirectory(folder / "run")
+        states.append(pretrain(tiny_config(folder / "d.npz"), run, console=quiet).state_dict())
+        accuracies.append([row["pseudo/accuracy"] for row in run.read_metrics()])
+    assert same(*states)
+    assert accuracies[0] != accuracies[1]
+
+
+def test_a_run_directory_is_complete(npz, tmp_path, quiet):
+    run = RunDirectory(tmp_path / "run")
+    pretrain(tiny_config(npz), run, console=quiet)
+    stored = from_yaml(run.config.read_text())
+    assert stored.method.negatives == 10
+    assert run.split_sha256.read_text().endswith("  split.csv\n")
+    assert run.split.read_text().count("unlabelled") == 42
+    assert json.loads(run.environment.read_text())["packages"]["torch"]
+    assert list(run.path.glob("events.out.tfevents.*"))
+    last = run.read_metrics()[-1]
+    wanted = {f"loss/{name}" for name in Terms._fields} | {
+        *("lr", "target_decay", "epoch", "images_per_second"),
+        *("pseudo/accuracy", "pseudo/votes", "pseudo/tie_rate"),
+        *("knn/leave_one_out", "features/std", "features/effective_rank"),
+    }
+    assert wanted <= set(last)
+
+
+def test_it_learns(tmp_path, quiet):
+    truth = np.arange(96) % 4
+    np.savez(
+        tmp_path / "d.npz",
+        x=stripes(truth, noise=40),
+        y=np.where(np.arange(96) < 8, truth, -1),
+        y_hidden=truth,
+    )
+    config = tiny_config(
+        tmp_path / "d.npz",
+        epochs=20.0,
+        batch_size=32,
+        log_every=10,
+        views=replace(tiny_config("").views, small=0, min_area=0.8, flip=0.0, colour=False, solarise=False),
+        net=NetConfig(encoder="resnet10", width=0.25, head_hidden=32, head_outputs=16),
+        optim=OptimConfig(name="adamw", base_lr=0.03),
+        method=MethodConfig(
+            positives=2,
+            queue_capacity=64,
+            queue_initial_labels="none",
+            contrast_scale=1.0,
+            invariance_scale=1.0,
+        ),
+    )
+    run = RunDirectory(tmp_path / "run")
+    pretrain(config, run, console=quiet)
+    rows = run.read_metrics()
+    assert rows[-1]["loss/augmentation"] < 0.6 * rows[0]["loss/augmentation"]
+    assert rows[-1]["pseudo/accuracy"] > 0.9
+    assert rows[-1]["knn/leave_one_out"] > 0.9
+
+
+def test_a_loss_that_is_not_a_number_leaves_the_good_checkpoint(npz, tmp_path, quiet, monkeypatch):
+    real = loop.train_step_
+
+    def step(state, batch, plan):
+        outcome = real(state, batch, plan)
+        return (
+            Outcome(outcome.terms._replace(total=torch.tensor(torch.nan)), None)
+            if state.step == 5
+            else outcome
+        )
+
+    monkeypatch.setattr(loop, "train_step_", step)
+    run = RunDirectory(tmp_path / "run")
+    with pytest.raises(RunError, match=r"nan at step 4.*stripes\.npz:"):
+        pretrain(tiny_config(npz), run, console=quiet)
+    assert (run.checkpoints / "last").resolve().name == "step-00000003.ckpt"
+    assert len((run.path / "bad_batch.txt").read_text().splitlines()) == 16
+
+
+def test_resuming_with_another_split_other_images_or_other_values_is_refused(npz, tmp_path, quiet):
+    run = RunDirectory(tmp_path / "run")
+    config = tiny_config(npz)
+    pretrain(config, run, console=quiet)
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    original = dict(np.load(npz))
+
+    def refuse(words, config=config, **changes):
+        np.savez(npz, **{**original, **changes})
+        with pytest.raises(UserError, match=words):
+            pretrain(config, run, console=quiet, resume=True)
+
+    other = original["y"].copy()
+    other[6] = 0
+    refuse("another split", y=other)
+    refuse("images are not those", x=original["x"] ^ 1)
+    refuse(r"other values of --seed", replace(config, seed=3))
+    refuse(r"--method\.alpha", replace(config, method=replace(config.method, alpha=0.5)))
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+
+
+def test_resuming_a_finished_run_changes_no_weight(npz, tmp_path, quiet):
+    run = RunDirectory(tmp_path / "run")
+    one = pretrain(tiny_config(npz), run, console=quiet)
+    again = pretrain(tiny_config(npz, log_every=3), run, console=quiet, resume=True)
+    assert same(one.state_dict(), again.state_dict())
+
+
+def test_a_new_run_starts_from_the_weights_of_another(npz, tmp_path, quiet):
+    one = pretrain(tiny_config(npz), RunDirectory(tmp_path / "one"), console=quiet)
+    frozen = tiny_config(npz, seed=7, optim=replace(tiny_config(npz).optim, base_lr=1e-30), epochs=0.4)
+    for source in (tmp_path / "one", tmp_path / "one" / "checkpoints" / "last"):
+        run = RunDirectory(tmp_path / f"two-{source.name}")
+        two = pretrain(frozen, run, console=quiet, init_from=source)
+        name = "encoder.layer1.0.conv1.weight"
+        assert torch.allclose(two.online.state_dict()[name], one.online.state_dict()[name])
+        assert two.step == 1
+    wider = replace(frozen, net=replace(frozen.net, width=0.125))
+    with pytest.raises(UserError, match="do not fit this network"):
+        pretrain(wider, RunDirectory(tmp_path / "three"), console=quiet, init_from=tmp_path / "one")
+    assert not (tmp_path / "three").exists()
+    with pytest.raises(UserError, match="use one of them"):
+        pretrain(frozen, RunDirectory(tmp_path / "one"), console=quiet, resume=True, init_from=tmp_path)

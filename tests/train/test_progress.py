@@ -1,0 +1,32 @@
+import io
+
+from rich.console import Console
+
+from semppl.train.progress import ProgressReport, words
+
+ROW = {"step": 5, "loss/total": 1.25, "images_per_second": 100.0, "pseudo/accuracy": 0.5}
+
+
+def test_a_line_says_loss_pseudo_labels_and_rate():
+    assert words(ROW) == "loss 1.250, pseudo-labels 50.0 % right, 100 images/s"
+    del (row := dict(ROW))["pseudo/accuracy"]
+    assert words(row | {"pseudo/mean_share": 0.25}) == "loss 1.250, votes 25 % agreed, 100 images/s"
+    assert words(row) == "loss 1.250, 100 images/s"
+
+
+def test_without_a_terminal_there_are_plain_lines_and_always_the_last():
+    out = io.StringIO()
+    with ProgressReport(Console(file=out, width=200), "run", start=0, total=6, every=1e9) as progress:
+        progress.report(ROW)
+        progress.report(ROW | {"step": 6})
+    assert out.getvalue() == "run: step 6/6, loss 1.250, pseudo-labels 50.0 % right, 100 images/s, 0 s left\n"
+
+
+def test_a_terminal_gets_a_bar_with_the_time_left():
+    out = io.StringIO()
+    console = Console(file=out, width=160, force_terminal=True, color_system=None)
+    with ProgressReport(console, "run", start=0, total=6) as progress:
+        progress.advance(3)
+        progress.report(ROW | {"step": 3})
+    assert "3/6" in out.getvalue()
+    assert "loss 1.250" in out.getvalue()

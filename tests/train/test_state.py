@@ -1,0 +1,89 @@
+import pytest
+import torch
+from tests.conftest import tiny_config
+
+from semppl.config import MethodConfig
+from semppl.core.errors import RunError, UserError
+from semppl.core.rundir import RunDirectory
+from semppl.data.source import load_dataset
+from semppl.resolve import resolved
+from semppl.train.build import build_training
+from semppl.train.state import load_checkpoint, newest_checkpoint, save_checkpoint
+from semppl.train.step import train_step_
+
+CPU = torch.device("cpu")
+
+
+def training(npz, **changes):
+    data = load_dataset(str(npz))
+    return build_training(resolved(tiny_config(npz, **changes), image_size=8, num_images=48), data, CPU)
+
+
+def same(one, other):
+    """Equality of nested states, bit for bit."""
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[k], other[k]) for k in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    return one == other
+
+
+def directory(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.prepare_(overwrite=False)
+    return run
+
+
+@pytest.mark.parametrize(
+    "method", [{}, {"objective": "simclr"}, {"positives": 0}, {"semantic_partner": "store"}]
+)
+def test_a_checkpoint_holds_everything(npz, tmp_path, method):
+    method = MethodConfig(**{"positives": 2, "queue_capacity": 20, **method})
+    one, run = training(npz, method=method), directory(tmp_path)
+    for _ in range(3):
+        train_step_(one.state, one.feed(one.state.step), one.plan)
+    path = save_checkpoint(run, one.state, {"split": "s"}, keep=2)
+    other = training(npz, method=method)
+    assert not same(one.state.state_dict(), other.state.state_dict())
+    content = load_checkpoint(path)
+    other.state.load_state_dict_(content["state"])
+    assert content["split"] == "s"
+    assert same(one.state.state_dict(), other.state.state_dict())
+
+
+def test_only_the_newest_stay_and_last_points_at_the_newest(npz, tmp_path):
+    run, state = directory(tmp_path), training(npz).state
+    for state.step in (1, 2, 30):
+        save_checkpoint(run, state, {}, keep=2)
+    names = sorted(path.name for path in run.checkpoints.iterdir())
+    assert names == ["last", "step-00000002.ckpt", "step-00000030.ckpt"]
+    assert (run.checkpoints / "last").resolve().name == "step-00000030.ckpt"
+    assert newest_checkpoint(run).name == "step-00000030.ckpt"
+
+
+def test_foreign_damaged_and_missing_files_are_refused(tmp_path):
+    with pytest.raises(UserError, match="no such checkpoint"):
+        load_checkpoint(tmp_path / "none.ckpt")
+    (tmp_path / "junk.ckpt").write_bytes(b"junk")
+    with pytest.raises(RunError, match="not a readable checkpoint"):
+        load_checkpoint(tmp_path / "junk.ckpt")
+    torch.save({"weights": 1}, tmp_path / "other.ckpt")
+    with pytest.raises(UserError, match="not a checkpoint of this version"):
+        load_checkpoint(tmp_path / "other.ckpt")
+
+
+def test_nothing_in_a_checkpoint_is_executed(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (print, ("boom",))
+
+    torch.save({"format": 1, "state": Bomb()}, tmp_path / "bomb.ckpt")
+    with pytest.raises(RunError, match="not a readable checkpoint"):
+        load_checkpoint(tmp_path / "bomb.ckpt")
+
+
+def test_a_run_without_checkpoint_says_so(tmp_path):
+    with pytest.raises(UserError, match="no checkpoint yet"):
+        newest_checkpoint(directory(tmp_path))
