@@ -163,6 +163,15 @@ def test_resuming_a_finished_run_changes_no_weight(npz, tmp_path, quiet):
     assert same(one.state_dict(), again.state_dict())
 
 
+def test_a_run_goes_on_where_its_data_was_moved(npz, tmp_path, quiet):
+    run = RunDirectory(tmp_path / "run")
+    one = pretrain(tiny_config(npz), run, console=quiet)
+    (tmp_path / "elsewhere").mkdir()
+    moved = npz.rename(tmp_path / "elsewhere" / npz.name)
+    again = pretrain(tiny_config(moved), run, console=quiet, resume=True)
+    assert same(one.state_dict(), again.state_dict())
+
+
 def test_a_new_run_starts_from_the_weights_of_another(npz, tmp_path, quiet):
     one = pretrain(tiny_config(npz), RunDirectory(tmp_path / "one"), console=quiet)
     frozen = tiny_config(npz, seed=7, optim=replace(tiny_config(npz).optim, base_lr=1e-30), epochs=0.4)

@@ -23,9 +23,13 @@ class HiddenLabels:
     def __reduce__(self) -> NoReturn:
         raise TypeError("hidden labels are written nowhere")
 
+    def to(self, device: torch.device) -> "HiddenLabels":
+        """The same on a device, so that asking there waits for nothing."""
+        return HiddenLabels(self._truth_M.to(device))
+
     def agreement(self, index_B: Tensor, guess_B: Tensor, group_B: Tensor, groups: int) -> Tensor:
         """[groups, 2]: right guesses and guesses in each group; group −1 and unknown truth do not count."""
-        truth_B = self._truth_M.to(index_B.device)[index_B]
+        truth_B = self._truth_M[index_B]
         counted_B = (group_B >= 0) & (truth_B != UNLABELLED)
         table = torch.zeros(groups + 1, 2, dtype=torch.long, device=index_B.device)
         group_B = group_B.where(counted_B, groups)

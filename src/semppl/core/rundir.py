@@ -44,7 +44,7 @@ class RunDirectory:
         self.path = path
         self.config, self.split, self.metrics = path / _MARK, path / "split.csv", path / "metrics.jsonl"
         self.split_sha256, self.environment = path / "split.sha256", path / "environment.json"
-        self.checkpoints, self.evaluations = path / "checkpoints", path / "evaluations"
+        self.checkpoints = path / "checkpoints"
 
     @property
     def exists(self) -> bool:
@@ -66,8 +66,7 @@ class RunDirectory:
         try:
             if self.path.is_dir() and any(self.path.iterdir()):
                 shutil.rmtree(self.path)
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
-            self.evaluations.mkdir(exist_ok=True)
+            self.checkpoints.mkdir(parents=True)
             with tempfile.TemporaryFile(dir=self.path):
                 pass
         except OSError as error:

@@ -25,7 +25,8 @@ class Tally:
     """Sums over the steps between two lines of metrics, kept on the device: no step waits for a number."""
 
     def __init__(self, hidden: HiddenLabels | None, num_ballots: int, device: torch.device) -> None:
-        self._hidden, self._num_ballots, self._device = hidden, num_ballots, device
+        self._hidden = None if hidden is None else hidden.to(device)
+        self._num_ballots, self._device = num_ballots, device
         self._clear_()
 
     def _clear_(self) -> None:

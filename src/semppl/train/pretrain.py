@@ -1,6 +1,5 @@
 """The verb `pretrain`: data, run directory, a new run or the rest of an old one."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,15 @@ from semppl.data.source import load_dataset
 from semppl.data.splits import digest, split_table
 from semppl.resolve import resolved
 from semppl.train.build import Training, build_training, choose_device, uses_queue
+from semppl.train.curves import write_curves
 from semppl.train.loop import Cadence, run_loop_
 from semppl.train.monitor import Probe, Tally
 from semppl.train.progress import ProgressReport
 from semppl.train.state import TrainState, load_checkpoint, newest_checkpoint
 
-# what may differ when a run goes on: where it runs and how often it speaks
-FREE = frozenset({"device", "log_every", "probe_every", "checkpoint_every", "keep_checkpoints"})
+# what may differ when a run goes on: where it runs, where the data lies (its content is compared), how often
+# it speaks
+FREE = frozenset({"source", "device", "log_every", "probe_every", "checkpoint_every", "keep_checkpoints"})
 
 
 def load_for(config: Config) -> Dataset:
@@ -102,9 +103,7 @@ def _loop_(
 
     def report(row: dict[str, Any]) -> None:
         progress.report(row)
-        for key, value in row.items():
-            if key not in ("step", "epoch") and not isinstance(value, list):
-                writer.add_scalar(key, value, row["step"])
+        write_curves(writer, row)
 
     try:
         with progress:
@@ -158,12 +157,6 @@ def _start_from_(state: TrainState, path: Path, device: torch.device) -> None:
         raise UserError(
             f"{path}: its weights do not fit this network ({str(error).splitlines()[0]})"
         ) from error
-
-
-def stored_config(run: RunDirectory, **changes: Any) -> Config:
-    """The configuration of a run on disk."""
-    run.require()
-    return replace(from_yaml(run.config.read_text()), **changes)
 
 
 def _describe(device: torch.device) -> str:

@@ -1,0 +1,71 @@
+"""Documents are checked against the code: commands, symbols, links, and the README's Python."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from semppl.cli import main
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+
+def test_the_readme_opens_with_the_two_commands():
+    commands = re.findall(r"^make \w+", (ROOT / "README.md").read_text(), flags=re.M)
+    assert commands[:2] == ["make demo", "make test"]
+    rules = (ROOT / "Makefile").read_text()
+    for command in commands:
+        assert f"\n{command.split()[1]}:" in rules
+
+
+def test_the_readmes_python_runs():
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
+    B, V, A, D = 6, 2, 3, 8
+    names = {"B": B, "V": V, "A": A, "D": D, "labels_B": torch.tensor([0, 1, 2, -1, -1, -1])}
+    names["online_ABD"] = F.normalize(torch.randn(A, B, D), dim=-1).requires_grad_()
+    names["target_VBD"] = F.normalize(torch.randn(V, B, D), dim=-1)
+    exec(code, names)
+    names["loss"].backward()
+    assert names["online_ABD"].grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_resolve(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+def test_every_flag_in_the_documents_exists(capsys):
+    text = ""
+    for verb in ("pretrain", "demo"):
+        with pytest.raises(SystemExit):
+            main([verb, "--help"])
+        text += capsys.readouterr().out
+    known = set(re.findall(r"--[a-z][a-z.\-]*", text)) | {"--logdir", "--quiet"}
+    known |= {flag.replace(".no-", ".") for flag in known}
+    for page in PAGES:
+        used = set(re.findall(r"(?<![\w-])--[a-z][a-z.\-]*[a-z]", page.read_text()))
+        assert used <= known, (page.name, used - known)
+
+
+def test_every_symbol_of_the_algorithm_exists():
+    text = (ROOT / "docs" / "algorithm.md").read_text()
+    pairs = 0
+    for cell in re.split(r"[|\n]", text):
+        module = None
+        for name in re.findall(r"`([^`]+)`", cell):
+            if name.endswith(".py") and not name.startswith("test"):
+                module = importlib.import_module("semppl." + name[:-3].replace("/", "."))
+            elif module is not None and re.fullmatch(r"[A-Za-z_.]+", name):
+                owner = module
+                for part in name.split("."):
+                    owner = getattr(owner, part)
+                pairs += 1
+        for path in re.findall(r"`(tests/[\w/.]+)`", cell):
+            assert (ROOT / path).exists(), path
+    assert pairs > 25
