@@ -5,7 +5,7 @@ FLAGS ?=
 
 .PHONY: demo test check format clean
 
-demo: .venv/installed            ## the whole journey on digits: minutes on two CPU cores, no download
+demo: .venv/installed            ## the whole journey on digits: minutes on two CPU cores
 	$(BIN)/semppl demo $(FLAGS)
 
 test: .venv/installed-dev        ## all tests

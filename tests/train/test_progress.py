@@ -8,9 +8,9 @@ ROW = {"step": 5, "loss/total": 1.25, "images_per_second": 100.0, "pseudo/accura
 
 
 def test_a_line_says_loss_pseudo_labels_and_rate():
-    assert words(ROW) == "loss 1.250, pseudo-labels 50.0 % right, 100 images/s"
+    assert words(ROW) == "loss 1.250, 100 images/s, 50 % of pseudo-labels right"
     del (row := dict(ROW))["pseudo/accuracy"]
-    assert words(row | {"pseudo/mean_share": 0.25}) == "loss 1.250, votes 25 % agreed, 100 images/s"
+    assert words(row | {"pseudo/mean_share": 0.25}) == "loss 1.250, 100 images/s, 25 % of votes agree"
     assert words(row) == "loss 1.250, 100 images/s"
 
 
@@ -19,7 +19,9 @@ def test_without_a_terminal_there_are_plain_lines_and_always_the_last():
     with ProgressReport(Console(file=out, width=200), "run", start=0, total=6, every=1e9) as progress:
         progress.report(ROW)
         progress.report(ROW | {"step": 6})
-    assert out.getvalue() == "run: step 6/6, loss 1.250, pseudo-labels 50.0 % right, 100 images/s, 0 s left\n"
+    assert (
+        out.getvalue() == "run: step 6/6, 0 s left, loss 1.250, 100 images/s, 50 % of pseudo-labels right\n"
+    )
 
 
 def test_a_terminal_gets_a_bar_with_the_time_left():

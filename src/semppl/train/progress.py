@@ -1,18 +1,13 @@
 """What a person sees while it runs: a bar with rate and time left, or plain lines without a terminal."""
 
 import time
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, final
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 
 @final
@@ -23,15 +18,16 @@ class ProgressReport:
         self._console, self._title, self._total, self._every = console, title, total, every
         self._started, self._spoken, self._start = time.monotonic(), time.monotonic(), start
         self._words = ""
+        fixed, rest = Column(no_wrap=True), Column(no_wrap=True, overflow="ellipsis", ratio=1)
         self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[words]}"),
+            TextColumn("{task.description}", table_column=fixed),
+            BarColumn(bar_width=8, table_column=replace(fixed)),
+            MofNCompleteColumn(table_column=replace(fixed)),
+            TimeRemainingColumn(compact=True, table_column=replace(fixed)),
+            TextColumn("left, {task.fields[words]}", table_column=rest),
             console=console,
             disable=not console.is_terminal,
+            expand=True,
         )
         self._task = self._bar.add_task(title, total=total, completed=start, words="")
 
@@ -60,8 +56,9 @@ class ProgressReport:
         done = row["step"] - self._start
         left = (now - self._started) / max(done, 1) * (self._total - row["step"])
         self._console.print(
-            f"{self._title}: step {row['step']}/{self._total}, {self._words}, {left:.0f} s left",
+            f"{self._title}: step {row['step']}/{self._total}, {left:.0f} s left, {self._words}",
             highlight=False,
+            soft_wrap=True,
         )
 
 
@@ -69,8 +66,8 @@ def words(row: dict[str, Any]) -> str:
     """A line of metrics, short."""
     parts = [f"loss {row['loss/total']:.3f}"]
     if "pseudo/accuracy" in row:
-        parts.append(f"pseudo-labels {100 * row['pseudo/accuracy']:.1f} % right")
+        parts.append(f"{100 * row['pseudo/accuracy']:.0f} % of pseudo-labels right")
     elif "pseudo/mean_share" in row:
-        parts.append(f"votes {100 * row['pseudo/mean_share']:.0f} % agreed")
-    parts.append(f"{row['images_per_second']:.0f} images/s")
+        parts.append(f"{100 * row['pseudo/mean_share']:.0f} % of votes agree")
+    parts.insert(1, f"{row['images_per_second']:.0f} images/s")
     return ", ".join(parts)
