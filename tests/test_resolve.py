@@ -49,14 +49,18 @@ def test_negatives_and_view_pairs_suit_the_objective(objective, negatives, same_
     assert (c.method.negatives, c.method.same_view, c.method.queue_capacity) == (negatives, same_view, 1280)
 
 
-def test_the_target_is_as_slow_as_the_papers_only_in_long_runs():
+def test_target_and_scales_are_the_papers_only_in_long_runs():
+    def method(steps):
+        return resolved(Config(batch_size=10, epochs=float(steps)), image_size=8, num_images=10).method
+
     def decay(steps):
-        config = Config(batch_size=10, epochs=float(steps))
-        return resolved(config, image_size=8, num_images=10).method.target_decay
+        return method(steps).target_decay
 
     assert decay(100_000) == decay(20_000) == pytest.approx(0.996)
     assert decay(4_000) == pytest.approx(0.98)
     assert decay(100) == pytest.approx(0.97)
+    assert (method(20_000).contrast_scale, method(20_000).invariance_scale) == (0.3, 5.0)
+    assert (method(19_999).contrast_scale, method(19_999).invariance_scale) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(

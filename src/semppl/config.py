@@ -102,8 +102,10 @@ class MethodConfig:
     negatives: int | None = None
     """Negatives of each image; by default 10 for relicv2, all others for simclr, none for byol."""
     temperature: float = 0.2
-    contrast_scale: float = 0.3
-    invariance_scale: float = 5.0
+    contrast_scale: float | None = None
+    """c; by default the paper's 0.3 from 20,000 steps on and 1 below."""
+    invariance_scale: float | None = None
+    """λ; by default the paper's 5 from 20,000 steps on and 1 below."""
     stop_gradient: Literal["entropy_only", "teacher", "none"] = "entropy_only"
     semantic_partner: Literal["standin", "lockstep", "store", "swap", "none"] = "standin"
     small_partner: Literal["standin", "run_target", "none"] = "standin"

@@ -18,7 +18,13 @@ def paper() -> Config:
         batch_size=4096,
         views=ViewsConfig(large=4, small=2, large_size=224, small_size=96, recipe="paper"),
         net=NetConfig(encoder="resnet50", stem="imagenet", last_scale=0.0),
-        method=MethodConfig(queue_capacity=81_920, negatives=10, target_decay=0.996),
+        method=MethodConfig(
+            queue_capacity=81_920,
+            negatives=10,
+            contrast_scale=0.3,
+            invariance_scale=5.0,
+            target_decay=0.996,
+        ),
         optim=OptimConfig(name="lars", base_lr=0.3, weight_decay=1e-6, warmup_epochs=10.0),
     )
 

@@ -17,6 +17,7 @@ def resolved(config: Config, *, image_size: int, num_images: int) -> Config:
     config = replace(config, batch_size=batch_size)
     _check(config, batch_size, num_images)
     steps = config.total_steps(num_images)
+    long = steps >= 20_000
     views, net, method = config.views, config.net, config.method
     large = views.large_size or min(image_size, 224)
     tiny = large <= 64
@@ -39,6 +40,8 @@ def resolved(config: Config, *, image_size: int, num_images: int) -> Config:
             method,
             queue_capacity=method.queue_capacity or 20 * batch_size,
             negatives=_negatives(method, batch_size),
+            contrast_scale=_first(method.contrast_scale, 0.3 if long else 1.0),
+            invariance_scale=_first(method.invariance_scale, 5.0 if long else 1.0),
             same_view=_first(method.same_view, method.objective == "relicv2"),
             target_decay=_first(method.target_decay, 1.0 - min(max(0.004 * 20_000 / steps, 0.004), 0.03)),
         ),

@@ -1,6 +1,6 @@
 """Contrastive and squared-distance terms of one positive (paper, eq. 1 and 3).
 
-Shapes: A anchor views, V target views, B images, N negatives, D dims.
+Shapes: A anchor views, V target views, P positives, B images, N negatives, D dims.
 φ(a, b) = τ exp(⟨a, b⟩/τ): its leading τ cancels in every ratio, so a term is a softmax of ⟨a, b⟩/τ.
 """
 
@@ -11,6 +11,11 @@ from torch import Tensor
 def pair_logits(anchors_ABD: Tensor, keys_VBD: Tensor, temperature: float) -> Tensor:
     """⟨anchor, key of the same image⟩/τ for every pair of views: [A, V, B]."""
     return torch.einsum("abd,vbd->avb", anchors_ABD, keys_VBD) / temperature
+
+
+def entry_logits(anchors_ABD: Tensor, entries_AVPBD: Tensor, temperature: float) -> Tensor:
+    """⟨anchor, queue entry drawn for it⟩/τ: [A, V, P, B]."""
+    return torch.einsum("abd,avpbd->avpb", anchors_ABD, entries_AVPBD) / temperature
 
 
 def negative_logits(

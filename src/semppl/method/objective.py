@@ -20,7 +20,7 @@ from semppl.method.invariance import (
     penalty,
     semantic_partner,
 )
-from semppl.method.losses import contrastive, log_sum, negative_logits, pair_logits
+from semppl.method.losses import contrastive, entry_logits, log_sum, negative_logits, pair_logits
 from semppl.method.positives import Positives
 
 
@@ -122,8 +122,7 @@ class ReLICv2:
         num_positives = 0
         if positives is not None and self.alpha:
             num_positives = positives.embeddings_AVPBD.shape[2]
-            entries_AVPBD = positives.embeddings_AVPBD
-            positive_AVPB = torch.einsum("abd,avpbd->avpb", online_ABD, entries_AVPBD) / self.temperature
+            positive_AVPB = entry_logits(online_ABD, positives.embeddings_AVPBD, self.temperature)
             negative_AV1BN = negative_AVBN[:, :, None]
             loss_AVPB = contrastive(positive_AVPB, log_sum(negative_AV1BN)) * positives.found_B
             semantic = average(loss_AVPB.sum(2), counted_AV)
@@ -182,8 +181,7 @@ class SimCLR:
         loss_AVB = contrastive(pair_logits(online_ABD, target_VBD, self.temperature), rest_AVB)
         loss_AVPB = None
         if positives is not None:
-            entries_AVPBD = positives.embeddings_AVPBD
-            positive_AVPB = torch.einsum("abd,avpbd->avpb", online_ABD, entries_AVPBD) / self.temperature
+            positive_AVPB = entry_logits(online_ABD, positives.embeddings_AVPBD, self.temperature)
             loss_AVPB = contrastive(positive_AVPB, rest_AVB[:, :, None]) * positives.found_B
         counted_AV = counted_pairs(online_ABD, target_VBD, same_view=self.same_view)
         return two_terms(loss_AVB, loss_AVPB, counted_AV, self.alpha, divide=self.divide_by_positives)
@@ -210,7 +208,7 @@ class BYOL:
         loss_AVB = 2 - 2 * pair_logits(online_ABD, target_VBD, temperature=1.0)
         loss_AVPB = None
         if positives is not None:
-            cosine_AVPB = torch.einsum("abd,avpbd->avpb", online_ABD, positives.embeddings_AVPBD)
+            cosine_AVPB = entry_logits(online_ABD, positives.embeddings_AVPBD, temperature=1.0)
             loss_AVPB = (2 - 2 * cosine_AVPB) * positives.found_B
         counted_AV = counted_pairs(online_ABD, target_VBD, same_view=self.same_view)
         return two_terms(loss_AVB, loss_AVPB, counted_AV, self.alpha, divide=self.divide_by_positives)

@@ -142,8 +142,8 @@ def build_objective(method: MethodConfig) -> Objective:
 def _relicv2(method: MethodConfig) -> Objective:
     return ReLICv2(
         temperature=method.temperature,
-        contrast_scale=method.contrast_scale,
-        invariance_scale=method.invariance_scale,
+        contrast_scale=required(method.contrast_scale),
+        invariance_scale=required(method.invariance_scale),
         alpha=method.alpha,
         stop_gradient=method.stop_gradient,
         semantic_partner=method.semantic_partner,
