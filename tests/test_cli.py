@@ -79,6 +79,11 @@ def test_pretrain_then_resume_from_the_command_line(npz, tmp_path, capsys):
         (["pretrain", "{npz}", "--resume"], "--resume needs --out"),
         (["pretrain", "--resume", "--out", "{tmp}/none"], "holds no run"),
         (["pretrain", "{npz}", "--init-from", "{tmp}/none.ckpt"], "no such checkpoint"),
+        (["pretrain", "{npz}", "--init-from", "{tmp}"], "no checkpoint to start from"),
+        (["pretrain", "{npz}", "--device", "meta"], "device 'meta' is not supported"),
+        (["pretrain", "{npz}", "--precision", "bf16", "--device", "cpu"], "bf16 is for GPUs"),
+        (["pretrain", "{npz}", "--method.minimum-votes", "17"], "--method.minimum-votes is 17"),
+        (["pretrain", "--resume", "--out", "x", "--preset", "paper"], "leave --preset out"),
         (["demo", "--seeds", "0"], "at least one seed"),
     ],
 )
@@ -124,6 +129,17 @@ def test_resuming_with_another_split_is_refused(npz, tmp_path, capsys):
     assert "another split" in one_line(capsys)
     assert call("pretrain", "--resume", "--out", out, "--method.alpha", "0.9") == 2
     assert "--method.alpha" in one_line(capsys)
+
+
+def test_the_same_command_with_resume_goes_on_even_with_switches(npz, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(npz.parent)
+    flags = ["--out", "run", "--epochs", "1", "--views.no-colour", "--method.no-divide-by-positives", *TINY]
+    assert call("pretrain", npz.name, *flags) == 0
+    monkeypatch.chdir("/")
+    flags[1] = npz.parent / "run"
+    assert call("pretrain", "--resume", *flags) == 0
+    assert "going on from step 3 of 3" in capsys.readouterr().out
+    assert call("pretrain", "--resume", *flags, "--overwrite") == 2
 
 
 def test_an_unexpected_error_is_one_line_and_debug_shows_more(npz, tmp_path, capsys, monkeypatch):

@@ -2,10 +2,12 @@ import io
 import json
 from dataclasses import replace
 
+import pytest
 from PIL import Image
 from rich.console import Console
 
 import semppl.demo as demo
+from semppl.core.errors import UserError
 from semppl.evaluate.labels import Trust
 from semppl.evaluate.scores import Score
 from semppl.presets import digits
@@ -64,7 +66,15 @@ def test_the_whole_journey_in_short(tmp_path, monkeypatch):
     with Image.open(tmp_path / "neighbours.png") as picture:
         assert picture.size[0] > 500
     assert [line.votes for line in first.trust] == [1, 2, 3, 4]
+    assert "| SemPPL | " in (tmp_path / "results.md").read_text().split("Linear accuracy of each seed")[1]
     (again,) = go()
     assert "going on from step 6 of 6" in out.getvalue()
     assert again.scores == first.scores
     assert again.trust == first.trust
+
+
+def test_somebodys_own_files_are_left_alone(tmp_path):
+    (tmp_path / "results.md").write_text("mine")
+    with pytest.raises(UserError, match=r"results\.md is there already"):
+        demo.run_demo(tmp_path, seeds=[0], device="cpu", console=Console(quiet=True))
+    assert (tmp_path / "results.md").read_text() == "mine"

@@ -1,6 +1,6 @@
 import pytest
 
-from semppl.config import Config, DataConfig, MethodConfig, OptimConfig, ViewsConfig
+from semppl.config import Config, DataConfig, MethodConfig, OptimConfig, SaliencyConfig, ViewsConfig
 from semppl.core.errors import UserError
 from semppl.resolve import resolved
 
@@ -67,22 +67,48 @@ def test_target_and_scales_are_the_papers_only_in_long_runs():
     ("changes", "words"),
     [
         ({"batch_size": 101}, "larger than the data .100 images"),
-        ({"batch_size": 1}, "at least 2 images"),
-        ({"epochs": 0.0}, "epochs must be positive"),
-        ({"log_every": 0}, "log_every"),
-        ({"views": ViewsConfig(large=0)}, "at least one large view"),
-        ({"views": ViewsConfig(small=-1)}, "small views"),
+        ({"batch_size": 1}, "--batch-size is 1: it must be at least 2"),
+        ({"epochs": 0.0}, "--epochs is 0.0: it must be above 0 here"),
+        ({"log_every": 0}, "--log-every"),
+        ({"keep_checkpoints": 0}, "--keep-checkpoints"),
+        ({"views": ViewsConfig(large=0)}, "--views.large is 0"),
+        ({"views": ViewsConfig(small=-1)}, "--views.small"),
+        ({"views": ViewsConfig(large_size=0)}, "--views.large-size"),
         ({"views": ViewsConfig(large=1, small=0), "method": MethodConfig(objective="byol")}, "at least 2"),
-        ({"method": MethodConfig(k=0)}, "k must be at least 1"),
-        ({"method": MethodConfig(positives=-1)}, "positives"),
-        ({"method": MethodConfig(alpha=-0.1)}, "alpha"),
-        ({"method": MethodConfig(temperature=0.0)}, "temperature"),
-        ({"method": MethodConfig(target_decay=1.1)}, "target decay"),
+        ({"saliency": SaliencyConfig(probability=5.0)}, "--saliency.probability is 5.0: .* at most 1"),
+        ({"method": MethodConfig(k=0)}, "--method.k"),
+        ({"method": MethodConfig(positives=-1)}, "--method.positives"),
+        ({"method": MethodConfig(alpha=-0.1)}, "--method.alpha"),
+        ({"method": MethodConfig(temperature=0.0)}, "--method.temperature"),
+        ({"method": MethodConfig(queue_capacity=0)}, "--method.queue-capacity"),
+        ({"method": MethodConfig(negatives=-1)}, "--method.negatives"),
+        ({"method": MethodConfig(negatives=20), "batch_size": 20}, "--method.negatives is 20: .* at most 19"),
+        ({"method": MethodConfig(objective="byol", negatives=3)}, "--method.negatives is 3: .* at most 0"),
+        (
+            {"method": MethodConfig(minimum_votes=2, voting="one")},
+            "--method.minimum-votes is 2: .* at most 1",
+        ),
+        ({"method": MethodConfig(target_decay=1.1)}, "--method.target-decay"),
         ({"method": MethodConfig(labels="oracle")}, "labels-per-class"),
-        ({"optim": OptimConfig(base_lr=-1.0)}, "learning rate"),
-        ({"data": DataConfig(labelled_fraction=1.0)}, "labelled fraction"),
+        ({"optim": OptimConfig(base_lr=-1.0)}, "--optim.base-lr is -1.0: it must be above 0"),
+        ({"optim": OptimConfig(warmup_epochs=-3.0)}, "--optim.warmup-epochs"),
+        ({"data": DataConfig(labelled_fraction=1.5)}, "--data.labelled-fraction"),
+        ({"data": DataConfig(labels_per_class=0)}, "--data.labels-per-class"),
     ],
 )
 def test_what_cannot_work_is_refused(changes, words):
     with pytest.raises(UserError, match=words):
         resolved(Config(**changes), image_size=8, num_images=100)
+
+
+def test_a_single_image_is_not_enough():
+    with pytest.raises(UserError, match="the data has 1 image: at least 2"):
+        resolved(Config(), image_size=8, num_images=1)
+
+
+def test_the_queue_has_room_for_every_class():
+    def capacity(num_classes):
+        config = Config(batch_size=16)
+        return resolved(config, image_size=8, num_images=100, num_classes=num_classes).method.queue_capacity
+
+    assert (capacity(5), capacity(100)) == (320, 6400)

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import tyro
 
@@ -59,6 +59,8 @@ class Demo:
     """How many seeds; the table then shows mean and standard deviation."""
     device: str = "auto"
     """auto, cpu, cuda or cuda:N."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """auto: bf16 on a GPU, fp32 on a CPU."""
     overwrite: bool = False
     """Train again even if the runs are there."""
     debug: bool = False
@@ -115,7 +117,7 @@ def _parse(arguments: list[str]) -> object:
                 prog="semppl",
                 description="SemPPL: representations from many unlabelled images and few labels.",
                 args=arguments or ["--help"],
-                config=(tyro.conf.FlagCreatePairsOff, tyro.conf.AvoidSubcommands),
+                config=(tyro.conf.AvoidSubcommands,),
             )
     except SystemExit as leaving:
         if not leaving.code:
@@ -139,23 +141,28 @@ def _one_line(box: str) -> str:
 
 
 def _starting_point(arguments: list[str]) -> Config:
-    out = _value_of("--out", arguments)
-    if "--resume" in arguments:
-        if out is None:
-            raise UserError("--resume needs --out: the run directory to go on with")
-        run = RunDirectory(Path(out))
-        run.require()
-        return from_yaml(run.config.read_text())
-    return choose(PRESETS, _value_of("--preset", arguments) or "auto", "preset")()
+    """The preset, or the stored configuration of the run to go on with."""
+    preset, out = _value_of("--preset", arguments), _value_of("--out", arguments)
+    if "--resume" not in arguments:
+        return choose(PRESETS, preset or "auto", "preset")()
+    if preset is not None:
+        raise UserError("--resume takes its values from the run: leave --preset out")
+    if out is None:
+        raise UserError("--resume needs --out: the run directory to go on with")
+    run = RunDirectory(Path(out))
+    run.require()
+    return from_yaml(run.config.read_text())
 
 
 def _value_of(flag: str, arguments: list[str]) -> str | None:
-    for i, word in enumerate(arguments):
-        if word == flag and i + 1 < len(arguments):
-            return arguments[i + 1]
-        if word.startswith(f"{flag}="):
-            return word.partition("=")[2]
-    return None
+    """The last value of a flag, as the parser will take it."""
+    value = None
+    for word, following in zip(arguments, [*arguments[1:], None], strict=True):
+        if word == flag:
+            value = following
+        elif word.startswith(f"{flag}="):
+            value = word.partition("=")[2]
+    return value
 
 
 def _pretrain(verb: Pretrain) -> None:
@@ -163,21 +170,25 @@ def _pretrain(verb: Pretrain) -> None:
 
     from semppl.train.pretrain import pretrain
 
-    config = replace(verb.config, source=verb.data) if verb.data else verb.config
+    config = replace(verb.config, source=_absolute(verb.data)) if verb.data else verb.config
     if not config.source:
         raise UserError("no data: semppl pretrain DATA, where DATA is an .npz file or the word digits")
     out = verb.out or Path("runs") / f"{Path(config.source).stem}-seed{config.seed}"
-    console = Console()
-    run = RunDirectory(out)
+    console = Console(markup=False)
     pretrain(
         config,
-        run,
+        RunDirectory(out),
         console=console,
         resume=verb.resume,
         overwrite=verb.overwrite,
         init_from=verb.init_from,
     )
-    console.print(f"done: {out} (curves: tensorboard --logdir {out})", highlight=False)
+    console.print(f"done: {out} (curves: tensorboard --logdir {out})", highlight=False, soft_wrap=True)
+
+
+def _absolute(data: str) -> str:
+    """A file by its full path, so that a run goes on from any folder."""
+    return str(Path(data).absolute()) if Path(data).is_file() else data
 
 
 def _demo(verb: Demo) -> None:
@@ -191,6 +202,7 @@ def _demo(verb: Demo) -> None:
         verb.out,
         seeds=range(verb.seed, verb.seed + verb.seeds),
         device=verb.device,
-        console=Console(),
+        precision=verb.precision,
+        console=Console(markup=False),
         overwrite=verb.overwrite,
     )

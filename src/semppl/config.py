@@ -34,7 +34,9 @@ class ViewsConfig:
     """The views of an image (paper: 4 large of 224 px, 2 small of 96 px)."""
 
     large: int = 4
+    """Large views: they vote and go through both networks."""
     small: int = 2
+    """Small views: they go through the online network alone."""
     large_size: int | None = None
     """Pixels; by default the image's own size, at most 224."""
     small_size: int | None = None
@@ -44,10 +46,13 @@ class ViewsConfig:
     min_area: float | None = None
     """Least share of the image in a large view, if the recipe's is not wanted."""
     flip: float = 0.5
+    """Probability of a horizontal flip."""
     colour: bool = True
-    """Saturation and hue; of no use for grey images."""
+    """Change saturation and hue, and turn some views grey; of no use for grey images."""
     solarise: bool = True
+    """Solarise some of the odd views."""
     crop_probability: float = 1.0
+    """Otherwise the whole image is resized."""
     blur_taps: int | None = None
     """Taps of the blur; by default a tenth of the view's size."""
 
@@ -57,7 +62,9 @@ class SaliencyConfig:
     """Background removal in large views, where the data has masks."""
 
     probability: float = 0.1
+    """For each large view of each image; 0 turns it off."""
     min_foreground: float = 0.2
+    """Least share of foreground for an image to be masked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,12 +74,15 @@ class NetConfig:
     encoder: str | None = None
     """resnet10, 18, 34, 50, 101, 152 or 200; by default 18 up to 64 px and 50 above."""
     width: float = 1.0
+    """Multiplies all channels."""
     stem: Literal["imagenet", "small"] | None = None
     """By default small (3×3, stride 1) up to 64 px."""
     last_scale: float | None = None
     """Initial scale of the last batch norm of a residual block; by default 1 below 5,000 steps, 0 above."""
     head_hidden: int = 4096
+    """Hidden units of projector and predictor."""
     head_outputs: int = 256
+    """Dimensions of the embeddings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,9 +102,11 @@ class MethodConfig:
     voting: Literal["all", "same", "one"] = "all"
     """Ballots: all V×V (queue, view) pairs, equal views, or one (view voting off)."""
     tie: Literal["lowest", "similarity"] = "lowest"
+    """Who wins a tied vote: the lowest class, or the larger sum of cosines."""
     queue_capacity: int | None = None
-    """Entries of each queue; by default 20 batches."""
+    """Entries of each queue; by default 20 batches, and at least 64 for each class."""
     queue_initial_labels: Literal["random", "none"] = "random"
+    """What the queue holds at first: random vectors of random classes, or nothing."""
     enqueue: Literal["before", "after"] = "before"
     """Whether a batch's labelled images are in the queue when it votes and draws."""
     alpha: float = 0.2
@@ -102,19 +114,25 @@ class MethodConfig:
     negatives: int | None = None
     """Negatives of each image; by default 10 for relicv2, all others for simclr, none for byol."""
     temperature: float = 0.2
+    """τ of the softmax."""
     contrast_scale: float | None = None
     """c; by default the paper's 0.3 from 20,000 steps on and 1 below."""
     invariance_scale: float | None = None
     """λ; by default the paper's 5 from 20,000 steps on and 1 below."""
     stop_gradient: Literal["entropy_only", "teacher", "none"] = "entropy_only"
+    """What the invariance penalty does not differentiate: the entropy, the first distribution, nothing."""
     semantic_partner: Literal["standin", "lockstep", "store", "swap", "none"] = "standin"
+    """What stands for the online prediction of a queue entry in the penalty; see docs/algorithm.md."""
     small_partner: Literal["standin", "run_target", "none"] = "standin"
+    """What stands for the target projection of a small view in the penalty."""
     same_view: bool | None = None
     """Whether a view is compared with itself; by default in relicv2 (as in the listing) alone."""
     divide_by_positives: bool = True
+    """Divide the loss by 1 + positives, as the listing does."""
     target_decay: float | None = None
     """γ of the target; by default 0.996 from 20,000 steps on, quicker (down to 0.97) in shorter runs."""
     target_schedule: Literal["constant", "cosine"] = "constant"
+    """cosine ends at 1, as in BYOL."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +144,7 @@ class OptimConfig:
     base_lr: float | None = None
     """Per 256 images: the peak is base_lr × batch_size / 256. By default 0.3, or 0.001 for adamw."""
     momentum: float = 0.9
+    """Of lars and sgd; the first beta of adamw."""
     weight_decay: float | None = None
     """By default 1e-6 (lars) or 1e-4; biases and normalisation never decay."""
     warmup_epochs: float | None = None
@@ -139,9 +158,11 @@ class Config:
     source: Annotated[str, tyro.conf.Suppress] = ""
     """The data: an .npz file, or the word digits; on the command line it stands right after the verb."""
     epochs: float = 300.0
+    """How often each image is seen."""
     batch_size: int | None = None
     """Of all devices together; by default a power of two, at most 512 and at most an eighth of the images."""
     seed: int = 0
+    """Decides every draw: weights, order, views, positives, negatives, and which labels are kept."""
     device: str = "auto"
     """auto, cpu, cuda or cuda:N."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
@@ -153,6 +174,7 @@ class Config:
     checkpoint_every: float = 5.0
     """Epochs between two checkpoints."""
     keep_checkpoints: int = 2
+    """Older ones are deleted."""
     data: DataConfig = field(default_factory=DataConfig)
     views: ViewsConfig = field(default_factory=ViewsConfig)
     saliency: SaliencyConfig = field(default_factory=SaliencyConfig)
@@ -174,6 +196,11 @@ class Config:
     def split_seed(self) -> int:
         """The seed that chooses the labels."""
         return self.seed if self.data.split_seed is None else self.data.split_seed
+
+    @property
+    def num_ballots(self) -> int:
+        """Ballots for each image."""
+        return {"all": self.views.large**2, "same": self.views.large, "one": 1}[self.method.voting]
 
     def total_steps(self, num_images: int) -> int:
         """⌊epochs · images / batch⌋, and at least one."""

@@ -8,12 +8,14 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
 from torch import nn
 
 from semppl.config import Config, required
+from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.data.dataset import Dataset
 from semppl.evaluate.baselines import train_supervised_
@@ -44,17 +46,34 @@ ROWS = ("raw pixels", "supervised only", "ReLICv2", "SemPPL")
 
 
 def run_demo(
-    out: Path, *, seeds: Sequence[int], device: str, console: Console, overwrite: bool = False
+    out: Path,
+    *,
+    seeds: Sequence[int],
+    console: Console,
+    device: str = "auto",
+    precision: Literal["auto", "fp32", "bf16"] = "auto",
+    overwrite: bool = False,
 ) -> list[Result]:
     """All seeds, then the table and the verdict; an interrupted demo goes on where it stopped."""
+    folders = {seed: out if len(seeds) == 1 else out / f"seed{seed}" for seed in seeds}
+    if not any((folder / "relicv2").is_dir() for folder in folders.values()) and not overwrite:
+        _require_no_files([out, *folders.values()])
     results = []
-    for seed in seeds:
-        folder = out if len(seeds) == 1 else out / f"seed{seed}"
-        results.append(_one_seed(replace(digits(), seed=seed, device=device), folder, console, overwrite))
+    for seed, folder in folders.items():
+        config = replace(digits(), seed=seed, device=device, precision=precision)
+        results.append(_one_seed(config, folder, console, overwrite))
     show(results, console)
     write_text(out / "results.md", markdown(results))
     console.print(f"tables, pictures and runs: {out}", highlight=False)
     return results
+
+
+def _require_no_files(folders: Sequence[Path]) -> None:
+    """Files of the demo's names in a folder without a demo are somebody's own."""
+    for folder in folders:
+        for name in ("results.md", "results.json", "neighbours.png"):
+            if (folder / name).exists():
+                raise UserError(f"{folder / name} is there already: choose another --out, or use --overwrite")
 
 
 def _one_seed(config: Config, folder: Path, console: Console, overwrite: bool) -> Result:
@@ -79,7 +98,9 @@ def _one_seed(config: Config, folder: Path, console: Console, overwrite: bool) -
         )
         encoders[name] = state.online.encoder
     dataset = load_for(config)
-    config = resolved(config, image_size=dataset.size, num_images=len(dataset.labels_M))
+    config = resolved(
+        config, image_size=dataset.size, num_images=len(dataset.labels_M), num_classes=len(dataset.classes)
+    )
     judge = Judge(dataset, required(config.views.large_size), choose_device(config.device))
     encoders["supervised only"], head = _supervised(config, dataset, judge, console)
     scores = {"raw pixels": judge.score(None)}
@@ -176,6 +197,11 @@ def markdown(results: Sequence[Result]) -> str:
         + (", mean ± standard deviation over seeds." if len(results) > 1 else "."),
         _markdown_table(SCORE_COLUMNS, score_rows(results)),
         f"Protocol: {results[0].protocol}. {_own_classifier(results)}.",
+        "Linear accuracy of each seed:",
+        _markdown_table(
+            ("trained on", *(f"seed {result.seed}" for result in results)),
+            [(name, *(f"{result.scores[name].linear:.1f}" for result in results)) for name in ROWS],
+        ),
         "Pseudo-labels of the last epoch against the withheld labels:",
         _markdown_table(TRUST_COLUMNS, trust_rows(results)),
         f"{verdict(results)}.",

@@ -1,5 +1,6 @@
 """What a configuration leaves open, chosen from the data; and what cannot work, refused."""
 
+import sys
 from dataclasses import replace
 from typing import TypeVar
 
@@ -8,18 +9,20 @@ from semppl.core.errors import UserError
 
 T = TypeVar("T")
 
+POSITIVE = sys.float_info.min
 
-def resolved(config: Config, *, image_size: int, num_images: int) -> Config:
+
+def resolved(config: Config, *, image_size: int, num_images: int, num_classes: int = 1) -> Config:
     """The configuration with every choice made; what cannot work is refused here, before anything runs."""
-    batch_size = config.batch_size
-    if batch_size is None:
-        batch_size = 2 ** max(min(num_images // 8, 512).bit_length() - 1, 1)
+    if num_images < 2:
+        raise UserError(f"the data has {num_images} image: at least 2 are needed")
+    batch_size = _first(config.batch_size, 2 ** max(min(num_images // 8, 512).bit_length() - 1, 1))
     config = replace(config, batch_size=batch_size)
     _check(config, batch_size, num_images)
     steps = config.total_steps(num_images)
     long = steps >= 20_000
     views, net, method = config.views, config.net, config.method
-    large = views.large_size or min(image_size, 224)
+    large = _first(views.large_size, min(image_size, 224))
     tiny = large <= 64
     return replace(
         config,
@@ -27,7 +30,7 @@ def resolved(config: Config, *, image_size: int, num_images: int) -> Config:
         views=replace(
             views,
             large_size=large,
-            small_size=views.small_size or (96 if large == 224 else max(large // 2, 1)),
+            small_size=_first(views.small_size, 96 if large == 224 else max(large // 2, 1)),
             recipe=views.recipe or ("small_images" if tiny else "paper"),
         ),
         net=replace(
@@ -38,8 +41,8 @@ def resolved(config: Config, *, image_size: int, num_images: int) -> Config:
         ),
         method=replace(
             method,
-            queue_capacity=method.queue_capacity or 20 * batch_size,
-            negatives=_negatives(method, batch_size),
+            queue_capacity=_first(method.queue_capacity, max(20 * batch_size, 64 * num_classes)),
+            negatives=_first(method.negatives, _default_negatives(method, batch_size)),
             contrast_scale=_first(method.contrast_scale, 0.3 if long else 1.0),
             invariance_scale=_first(method.invariance_scale, 5.0 if long else 1.0),
             same_view=_first(method.same_view, method.objective == "relicv2"),
@@ -54,18 +57,14 @@ def _optim(optim: OptimConfig, batch_size: int, epochs: float) -> OptimConfig:
     return replace(
         optim,
         name=name,
-        base_lr=_first(optim.base_lr, {"lars": 0.3, "sgd": 0.3, "adamw": 0.001}[name]),
+        base_lr=_first(optim.base_lr, 0.001 if name == "adamw" else 0.3),
         weight_decay=_first(optim.weight_decay, 1e-6 if name == "lars" else 1e-4),
         warmup_epochs=_first(optim.warmup_epochs, min(10.0, epochs / 10)),
     )
 
 
-def _negatives(method: MethodConfig, batch_size: int) -> int:
-    if method.objective == "byol":
-        return 0
-    if method.negatives is not None:
-        return min(method.negatives, batch_size - 1)
-    return batch_size - 1 if method.objective == "simclr" else min(10, batch_size - 1)
+def _default_negatives(method: MethodConfig, batch_size: int) -> int:
+    return {"relicv2": min(10, batch_size - 1), "simclr": batch_size - 1, "byol": 0}[method.objective]
 
 
 def _first(given: T | None, otherwise: T) -> T:
@@ -73,35 +72,52 @@ def _first(given: T | None, otherwise: T) -> T:
 
 
 def _check(config: Config, batch_size: int, num_images: int) -> None:
-    method, views = config.method, config.views
-    fraction, decay, lr = config.data.labelled_fraction, method.target_decay, config.optim.base_lr
-    checks = [
-        (batch_size >= 2, f"batch size {batch_size}: at least 2 images are needed for negatives"),
-        (
-            batch_size <= num_images,
-            f"batch size {batch_size} is larger than the data ({num_images} images): "
-            f"use --batch-size {num_images} or less",
-        ),
-        (config.epochs > 0, f"epochs must be positive, not {config.epochs}"),
-        (config.log_every > 0, f"log_every must be at least 1, not {config.log_every}"),
-        (views.large >= 1, f"at least one large view is needed, not {views.large}"),
-        (views.small >= 0, f"the number of small views cannot be {views.small}"),
-        (
-            views.large + views.small >= 2 or method.objective == "relicv2",
-            f"{method.objective} compares different views: use at least 2",
-        ),
-        (method.k >= 1, f"k must be at least 1, not {method.k}"),
-        (method.positives >= 0, f"the number of positives cannot be {method.positives}"),
-        (method.alpha >= 0, f"alpha cannot be {method.alpha}"),
-        (method.temperature > 0, f"temperature must be positive, not {method.temperature}"),
-        (decay is None or 0 <= decay <= 1, f"target decay must lie in [0, 1], not {decay}"),
-        (lr is None or lr > 0, f"the learning rate must be positive, not {lr}"),
-        (fraction is None or 0 < fraction < 1, f"labelled fraction must lie between 0 and 1, not {fraction}"),
-        (
-            method.labels != "oracle" or config.data.labels_per_class is not None,
-            "oracle labels need --data.labels-per-class: the withheld labels are the oracle",
-        ),
+    """Refuse values outside their range, and pairs of values that contradict each other."""
+    method, views, optim = config.method, config.views, config.optim
+    most = batch_size - 1 if method.objective != "byol" else 0
+    ranges = [
+        ("--batch-size", batch_size, 2, None),
+        ("--epochs", config.epochs, POSITIVE, None),
+        ("--log-every", config.log_every, 1, None),
+        ("--keep-checkpoints", config.keep_checkpoints, 1, None),
+        ("--data.labels-per-class", config.data.labels_per_class, 1, None),
+        ("--data.labelled-fraction", config.data.labelled_fraction, POSITIVE, 1),
+        ("--views.large", views.large, 1, None),
+        ("--views.small", views.small, 0, None),
+        ("--views.large-size", views.large_size, 1, None),
+        ("--views.small-size", views.small_size, 1, None),
+        ("--saliency.probability", config.saliency.probability, 0, 1),
+        ("--saliency.min-foreground", config.saliency.min_foreground, 0, 1),
+        ("--net.head-hidden", config.net.head_hidden, 1, None),
+        ("--net.head-outputs", config.net.head_outputs, 1, None),
+        ("--method.positives", method.positives, 0, None),
+        ("--method.k", method.k, 1, None),
+        ("--method.alpha", method.alpha, 0, None),
+        ("--method.temperature", method.temperature, POSITIVE, None),
+        ("--method.queue-capacity", method.queue_capacity, 1, None),
+        ("--method.negatives", method.negatives, 0, most),
+        ("--method.minimum-votes", method.minimum_votes, 0, config.num_ballots),
+        ("--method.target-decay", method.target_decay, 0, 1),
+        ("--optim.base-lr", optim.base_lr, POSITIVE, None),
+        ("--optim.momentum", optim.momentum, 0, 1),
+        ("--optim.weight-decay", optim.weight_decay, 0, None),
+        ("--optim.warmup-epochs", optim.warmup_epochs, 0, None),
     ]
-    for fine, message in checks:
-        if not fine:
-            raise UserError(message)
+    if batch_size > num_images:
+        raise UserError(
+            f"batch size {batch_size} is larger than the data ({num_images} images): "
+            f"use --batch-size {num_images} or less"
+        )
+    for flag, value, low, high in ranges:
+        if value is not None and (value < low or (high is not None and value > high)):
+            _refuse(flag, value, low, high)
+    if views.large + views.small < 2 and method.objective != "relicv2":
+        raise UserError(f"{method.objective} compares different views: use at least 2")
+    if method.labels == "oracle" and config.data.labels_per_class is None:
+        raise UserError("oracle labels need --data.labels-per-class: the withheld labels are the oracle")
+
+
+def _refuse(flag: str, value: float, low: float, high: float | None) -> None:
+    least = "above 0" if low == POSITIVE else f"at least {low:g}"
+    most = "" if high is None else f" and at most {high:g}"
+    raise UserError(f"{flag} is {value}: it must be {least}{most} here")

@@ -24,26 +24,35 @@ def test_a_folder_with_anything_in_it_is_not_touched(tmp_path):
     (tmp_path / "thesis.doc").write_text("three years")
     for overwrite in (False, True):
         with pytest.raises(UserError, match=str(tmp_path)):
-            RunDirectory(tmp_path).prepare_(overwrite=overwrite)
+            RunDirectory(tmp_path).prepare_("", overwrite=overwrite)
     assert (tmp_path / "thesis.doc").read_text() == "three years"
 
 
 def test_a_run_is_replaced_only_when_told(tmp_path):
     run = RunDirectory(tmp_path / "run")
-    run.prepare_(overwrite=False)
-    write_text(run.config, "seed: 1")
+    run.prepare_("seed: 1", overwrite=False)
     write_text(run.path / "old.txt", "")
     with pytest.raises(UserError, match="--resume"):
-        run.prepare_(overwrite=False)
-    run.prepare_(overwrite=True)
+        run.prepare_("seed: 2", overwrite=False)
+    assert run.config.read_text() == "seed: 1"
+    run.prepare_("seed: 2", overwrite=True)
+    assert run.config.read_text() == "seed: 2"
     assert not (run.path / "old.txt").exists()
     assert run.checkpoints.is_dir()
+    assert list(tmp_path.iterdir()) == [run.path]
+
+
+def test_a_run_behind_a_link_is_replaced_too(tmp_path):
+    RunDirectory(tmp_path / "real").prepare_("seed: 1", overwrite=False)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    RunDirectory(tmp_path / "link").prepare_("seed: 2", overwrite=True)
+    assert (tmp_path / "real" / "config.yaml").read_text() == "seed: 2"
 
 
 def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "run").write_text("")
     with pytest.raises(UserError, match="is a file"):
-        RunDirectory(tmp_path / "run").prepare_(overwrite=True)
+        RunDirectory(tmp_path / "run").prepare_("", overwrite=True)
 
 
 def test_metrics_of_steps_to_be_repeated_are_forgotten_and_a_torn_line_is_passed_over(tmp_path):

@@ -1,3 +1,5 @@
+import zipfile
+
 import numpy as np
 import pytest
 import torch
@@ -24,7 +26,7 @@ def test_grey_images_get_three_equal_channels_and_colours_keep_their_place(tmp_p
     colour = load_npz(save(tmp_path / "c.npz", x=array, y=np.array([0, 1, -1, -1])))
     assert colour.images_M3HW[1, 2, 0, 1] == array[1, 0, 1, 2]
     assert colour.labelled_L.tolist() == [0, 1]
-    assert colour.names[2] == "c.npz:2"
+    assert colour.names[2] == "x[2]"
 
 
 def test_without_y_nothing_has_a_label(tmp_path):
@@ -72,7 +74,15 @@ def test_class_names_masks_and_test_images_are_read(tmp_path):
         ({"x": x(), "y": np.array([0, 3, 0, 0]), "classes": np.array(["a", "b"])}, "label 3 is out of range"),
         ({"x": x(), "y": np.zeros(4, int), "classes": np.array(["a", "a"])}, "same name twice"),
         ({"x": x(), "masks": np.zeros((4, 3, 3))}, "masks is float64"),
-        ({"x": x(), "x_test": x(2)}, "y_test has shape"),
+        (
+            {"x": x(), "y": np.array([0, 1, 2**63 + 5, 1], dtype=np.uint64)},
+            "out of range: 9223372036854775813",
+        ),
+        ({"x": x(), "y": np.array([0, 1, 5_000_000, 1])}, "label 5000000 is out of range"),
+        ({"x": x(), "y": np.zeros(4, int), "classes": np.array("ant")}, r"'classes' has shape \(\)"),
+        ({"x": x(), "x_test": x(2)}, "x_test and y_test belong together"),
+        ({"x": x(), "y_test": np.zeros(2, int)}, "x_test and y_test belong together"),
+        ({"x": x(), "x_test": x(2), "y_test": np.zeros(3, int)}, "y_test has shape"),
         ({"x": x(), "x_test": x(2, size=5), "y_test": np.zeros(2, int)}, "another size"),
         ({"x": x(), "x_test": x(2), "y_test": np.array([0, -1])}, "y_test has images without a label"),
     ],
@@ -90,6 +100,20 @@ def test_missing_damaged_and_pickled_files_are_refused(tmp_path):
     (tmp_path / "junk.npz").write_bytes(b"PK\x03\x04junk")
     with pytest.raises(UserError, match="not a readable npz"):
         load_npz(tmp_path / "junk.npz")
+    with (tmp_path / "array.npz").open("wb") as file:
+        np.save(file, x())
+    with pytest.raises(UserError, match="not a readable npz"):
+        load_npz(tmp_path / "array.npz")
+    with zipfile.ZipFile(tmp_path / "text.npz", "w") as archive:
+        archive.writestr("x", "no array")
+    with pytest.raises(UserError, match="'x' is not an array"):
+        load_npz(tmp_path / "text.npz")
+    np.savez_compressed(tmp_path / "flipped.npz", x=x(40, 8))
+    damaged = bytearray((tmp_path / "flipped.npz").read_bytes())
+    damaged[len(damaged) // 2] ^= 0xFF
+    (tmp_path / "flipped.npz").write_bytes(damaged)
+    with pytest.raises(UserError, match="not a readable npz"):
+        load_npz(tmp_path / "flipped.npz")
     np.savez(tmp_path / "object.npz", x=np.array([{}], dtype=object))
     with pytest.raises(UserError, match="not a readable npz"):
         load_npz(tmp_path / "object.npz")

@@ -44,6 +44,6 @@ def test_the_table_says_nothing_about_withheld_labels():
         '"a, b",,unlabelled',
         "c,owl,labelled",
         "d,,unlabelled",
-        "d:test/0,dog,test",
+        "x_test[0],dog,test",
     ]
     assert digest(table) == hashlib.sha256(table.encode()).hexdigest()

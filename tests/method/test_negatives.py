@@ -73,3 +73,12 @@ def test_draws_are_a_function_of_the_generator():
     first, second = draw_negatives(30, 4, generator), draw_negatives(30, 4, generator)
     assert torch.equal(first, draw_negatives(30, 4, torch.Generator().manual_seed(3)))
     assert not torch.equal(first, second)
+
+
+def test_many_negatives_are_drawn_just_as_well():
+    drawn = draw_negatives(200, 100, torch.Generator().manual_seed(0))
+    assert all(len(set(row)) == 100 and i not in row for i, row in enumerate(drawn.tolist()))
+    often = torch.bincount(drawn.flatten(), minlength=200).double()
+    assert chisquare(often.numpy()).pvalue > 1e-4
+    everyone = draw_negatives(100, 99, torch.Generator().manual_seed(0))
+    assert all(set(row) == set(range(100)) - {i} for i, row in enumerate(everyone.tolist()))

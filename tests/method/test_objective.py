@@ -459,3 +459,14 @@ def test_target_projections_of_small_views_count_only_where_they_are_asked_for()
         alone = objective(online, target).total
         assert objective(online, target, small_target_SBD=small).total == alone
     assert ReLICv2(small_partner="run_target")(online, target, small_target_SBD=small).total != alone
+
+
+@pytest.mark.parametrize("objective", [SimCLR, BYOL])
+def test_alpha_0_is_the_base_objective_for_simclr_and_byol_too(objective):
+    rng = torch.Generator().manual_seed(0)
+    online, target, drawn = (
+        torch.nn.functional.normalize(torch.randn(*shape, generator=rng), dim=-1)
+        for shape in ((3, 5, 4), (2, 5, 4), (3, 2, 2, 5, 4))
+    )
+    positives = Positives(drawn, torch.ones(5, dtype=torch.bool))
+    assert objective(alpha=0.0)(online, target, positives).total == objective()(online, target).total

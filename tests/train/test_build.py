@@ -82,7 +82,6 @@ def test_views_follow_the_switches():
         ({"views": ViewsConfig(flip=1.5)}, "flip is a probability"),
         ({"views": ViewsConfig(blur_taps=4)}, "odd number of taps"),
         ({"views": ViewsConfig(min_area=2.0)}, "areas from 2.0 to 1.0"),
-        ({"method": MethodConfig(queue_capacity=-1)}, "capacity must be at least 1"),
     ],
 )
 def test_a_value_that_a_part_refuses_is_the_users(changes, words):
@@ -92,7 +91,7 @@ def test_a_value_that_a_part_refuses_is_the_users(changes, words):
 
 def test_a_labelled_fraction_needs_unlabelled_images():
     data = load_dataset("digits")
-    with pytest.raises(UserError, match="needs unlabelled images"):
+    with pytest.raises(UserError, match="one kind is missing"):
         build_training(config(data=DataConfig(labelled_fraction=0.5)), data, CPU)
 
 
@@ -109,10 +108,18 @@ def test_devices_are_checked():
     assert choose_device("cpu") == CPU
     with pytest.raises(UserError, match="unknown device"):
         choose_device("abacus")
+    with pytest.raises(UserError, match="'meta' is not supported"):
+        choose_device("meta")
+    with pytest.raises(UserError, match="usable GPUs"):
+        choose_device("cuda:99")
     if not torch.cuda.is_available():
         assert choose_device("auto") == CPU
-        with pytest.raises(UserError, match="no usable GPU"):
-            choose_device("cuda")
+
+
+def test_a_penalty_that_is_not_there_needs_no_gradient():
+    method = MethodConfig(positives=0, stop_gradient="teacher")
+    objective = build_training(config(method=method), load_dataset("digits"), CPU).plan.objective
+    assert objective.stop_gradient == "teacher"
 
 
 def test_bf16_is_for_gpus_unless_asked_for():

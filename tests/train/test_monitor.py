@@ -7,7 +7,7 @@ from semppl.core.hidden import HiddenLabels
 from semppl.data.source import load_dataset
 from semppl.method.objective import Terms
 from semppl.method.pseudo_labels import Votes
-from semppl.train.monitor import Probe, Tally, effective_rank, leave_one_out, spread
+from semppl.train.monitor import Probe, Tally, effective_rank, evenly, leave_one_out, spread
 from semppl.train.step import Outcome
 
 CPU = torch.device("cpu")
@@ -67,6 +67,11 @@ def test_leave_one_out_never_asks_the_image_itself():
 def test_the_only_image_of_a_class_is_not_asked():
     features = torch.tensor([[1.0, 0.0], [1.0, 0.01], [0.0, 1.0]])
     assert leave_one_out(features, torch.tensor([0, 0, 1]), k=1) == 1.0
+
+
+def test_a_sample_is_spread_over_the_whole():
+    assert evenly(torch.arange(5), 9).tolist() == [0, 1, 2, 3, 4]
+    assert evenly(torch.arange(101), 5).tolist() == [0, 25, 50, 75, 100]
 
 
 def test_rank_and_spread_tell_collapse_from_health():

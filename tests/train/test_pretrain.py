@@ -51,6 +51,20 @@ def test_six_steps_equal_three_a_kill_and_the_rest_bit_for_bit(npz, tmp_path, qu
     assert steps == sorted(set(steps)) == [2, 4, 6]
 
 
+def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(npz, tmp_path, quiet, monkeypatch):
+    whole = pretrain(tiny_config(npz), RunDirectory(tmp_path / "whole"), console=quiet)
+    broken = RunDirectory(tmp_path / "broken")
+    with monkeypatch.context() as patch:
+        crash_after(patch, 2)
+        with pytest.raises(Crash):
+            pretrain(tiny_config(npz), broken, console=quiet)
+    assert not list(broken.checkpoints.iterdir())
+    assert same(
+        whole.state_dict(), pretrain(tiny_config(npz), broken, console=quiet, resume=True).state_dict()
+    )
+    assert [row["step"] for row in broken.read_metrics()] == [2, 4, 6]
+
+
 def test_hidden_labels_do_not_touch_the_weights(tmp_path, quiet):
     truth = np.arange(48) % 3
     given = np.where(np.arange(48) < 6, truth, -1)
@@ -129,7 +143,7 @@ def test_a_loss_that_is_not_a_number_leaves_the_good_checkpoint(npz, tmp_path, q
 
     monkeypatch.setattr(loop, "train_step_", step)
     run = RunDirectory(tmp_path / "run")
-    with pytest.raises(RunError, match=r"nan at step 4.*stripes\.npz:"):
+    with pytest.raises(RunError, match=r"nan at step 4, batch of x\[\d+\], x\["):
         pretrain(tiny_config(npz), run, console=quiet)
     assert (run.checkpoints / "last").resolve().name == "step-00000003.ckpt"
     assert len((run.path / "bad_batch.txt").read_text().splitlines()) == 16
@@ -156,6 +170,13 @@ def test_resuming_with_another_split_other_images_or_other_values_is_refused(npz
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
 
 
+def test_bf16_is_refused_on_a_cpu(npz, tmp_path, quiet):
+    with pytest.raises(UserError, match="bf16 is for GPUs"):
+        pretrain(
+            tiny_config(npz, precision="bf16", device="cpu"), RunDirectory(tmp_path / "r"), console=quiet
+        )
+
+
 def test_resuming_a_finished_run_changes_no_weight(npz, tmp_path, quiet):
     run = RunDirectory(tmp_path / "run")
     one = pretrain(tiny_config(npz), run, console=quiet)
@@ -167,7 +188,7 @@ def test_a_run_goes_on_where_its_data_was_moved(npz, tmp_path, quiet):
     run = RunDirectory(tmp_path / "run")
     one = pretrain(tiny_config(npz), run, console=quiet)
     (tmp_path / "elsewhere").mkdir()
-    moved = npz.rename(tmp_path / "elsewhere" / npz.name)
+    moved = npz.rename(tmp_path / "elsewhere" / "renamed.npz")
     again = pretrain(tiny_config(moved), run, console=quiet, resume=True)
     assert same(one.state_dict(), again.state_dict())
 
@@ -185,5 +206,5 @@ def test_a_new_run_starts_from_the_weights_of_another(npz, tmp_path, quiet):
     with pytest.raises(UserError, match="do not fit this network"):
         pretrain(wider, RunDirectory(tmp_path / "three"), console=quiet, init_from=tmp_path / "one")
     assert not (tmp_path / "three").exists()
-    with pytest.raises(UserError, match="use one of them"):
+    with pytest.raises(UserError, match="start a new one"):
         pretrain(frozen, RunDirectory(tmp_path / "one"), console=quiet, resume=True, init_from=tmp_path)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from tests.conftest import tiny_config
@@ -5,6 +7,7 @@ from tests.conftest import tiny_config
 from semppl.config import DataConfig, MethodConfig, ViewsConfig
 from semppl.core.labels import UNLABELLED
 from semppl.core.rng import generator
+from semppl.data.dataset import Dataset
 from semppl.data.source import load_dataset
 from semppl.nets.heads import unit
 from semppl.resolve import resolved
@@ -82,15 +85,44 @@ def test_given_labels_alone_find_positives_for_labelled_images_only(npz):
     assert 0 < semantic("given") < semantic("pseudo")
 
 
-def test_a_vote_that_nobody_reaches_is_the_same_as_given_labels_alone(npz):
-    def weights(**changes):
-        run = training(npz, method=MethodConfig(positives=2, queue_capacity=20, **changes))
-        for _ in range(2):
-            train_step_(run.state, run.feed(run.state.step), run.plan)
-        return torch.cat([p.flatten() for p in run.state.online.parameters()])
+def test_a_minimum_of_votes_leaves_out_what_fewer_ballots_agree_on(npz):
+    def semantic(minimum):
+        method = MethodConfig(positives=2, queue_capacity=20, minimum_votes=minimum)
+        run = training(npz, method=method)
+        outcome = train_step_(run.state, run.feed(0), run.plan)
+        return outcome.terms.semantic, outcome.votes
 
-    assert torch.equal(weights(labels="given"), weights(minimum_votes=5))
-    assert not torch.equal(weights(labels="given"), weights(minimum_votes=0))
+    (every, votes), (some, _), (unanimous, _) = semantic(0), semantic(3), semantic(4)
+    assert votes is not None
+    assert 1 < int(votes.counts_B.min()) < 3 <= int(votes.counts_B.max())
+    assert unanimous <= some < every
+
+
+def test_the_networks_may_run_in_bf16_and_everything_after_them_is_float32():
+    images = torch.randint(256, (24, 16, 16), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
+    data = Dataset(
+        name="noise",
+        images_M3HW=images[:, None].expand(-1, 3, -1, -1).contiguous(),
+        labels_M=torch.arange(24) % 3,
+        names=tuple(map(str, range(24))),
+        classes=("a", "b", "c"),
+    )
+    config = tiny_config("noise", precision="bf16", batch_size=8, views=ViewsConfig(large=2, small=0))
+    run = build_training(resolved(config, image_size=16, num_images=24), data, CPU)
+    seen = {}
+
+    def look(online, target, positives, *rest):
+        seen.update(online=online, target=target, entries=positives.embeddings_AVPBD)
+        seen["autocast"] = torch.is_autocast_enabled("cpu")
+        return run.plan.objective(online, target, positives, *rest)
+
+    run.state.online.encoder.register_forward_hook(lambda *event: seen.update(features=event[-1]))
+    outcome = train_step_(run.state, run.feed(0), replace(run.plan, objective=look))
+    assert seen["features"].dtype == torch.bfloat16
+    assert not seen["autocast"]
+    assert {seen[name].dtype for name in ("online", "target", "entries")} == {torch.float32}
+    assert outcome.terms.total.dtype == torch.float32
+    assert all(p.dtype == torch.float32 for p in run.state.online.parameters())
 
 
 def test_the_oracle_uses_true_labels_and_the_votes_are_still_counted():

@@ -6,7 +6,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class UserError(Exception):
+class UserError(ValueError):
     """Something the user gave cannot be used: one line, exit status 2, nothing written."""
 
 

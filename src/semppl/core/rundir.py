@@ -5,7 +5,6 @@ import os
 import platform
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -51,24 +50,26 @@ class RunDirectory:
         """Whether a run is here."""
         return self.config.is_file()
 
-    def prepare_(self, *, overwrite: bool) -> None:
-        """Make the folder for a new run; one that holds anything is refused unless it may be overwritten."""
+    def prepare_(self, config: str, *, overwrite: bool) -> None:
+        """Make the folder of a new run with its configuration; a folder that holds anything else stays."""
         if self.path.is_file():
             raise UserError(f"{self.path} is a file: choose another --out")
-        if self.path.is_dir() and any(self.path.iterdir()):
-            if not overwrite:
-                hint = "go on with --resume, replace it with --overwrite, or choose another --out"
-                raise UserError(f"{self.path} is not empty: {hint}")
-            if not self.exists:
-                raise UserError(
-                    f"{self.path} holds no run of ours, so it is not overwritten: choose another --out"
-                )
+        full = self.path.is_dir() and any(self.path.iterdir())
+        if full and not overwrite:
+            hint = "go on with --resume, replace it with --overwrite, or choose another --out"
+            raise UserError(f"{self.path} is not empty: {hint}")
+        if full and not self.exists:
+            raise UserError(
+                f"{self.path} holds no run of ours, so it is not overwritten: choose another --out"
+            )
         try:
-            if self.path.is_dir() and any(self.path.iterdir()):
-                shutil.rmtree(self.path)
-            self.checkpoints.mkdir(parents=True)
-            with tempfile.TemporaryFile(dir=self.path):
-                pass
+            if full:  # aside first: what a crash leaves is either a run or not in the way
+                aside = self.path.resolve().with_name(f".{self.path.name}.{os.getpid()}.old")
+                self.path.resolve().replace(aside)
+                shutil.rmtree(aside)
+            self.path.resolve().mkdir(parents=True, exist_ok=True)
+            write_text(self.config, config)
+            self.checkpoints.mkdir()
         except OSError as error:
             raise UserError(
                 f"cannot write to {self.path} ({error.strerror}): choose another --out"

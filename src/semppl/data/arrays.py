@@ -6,6 +6,7 @@ diagnostics that training never sees (−1 where unknown).
 """
 
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -21,43 +22,67 @@ from semppl.data.dataset import Dataset
 
 def load_npz(path: Path) -> Dataset:
     """Read and check a file; everything wrong with it is said in one line that names the file."""
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
-            arrays = {key: content[key] for key in content.files}
-    except (OSError, ValueError, AttributeError, zipfile.BadZipFile, EOFError) as error:
-        raise UserError(f"{path}: not a readable npz file ({error})") from error
-    if "x" not in arrays:
-        found = ", ".join(sorted(arrays)) or "nothing"
-        raise UserError(
-            f"{path}: no array 'x' (found {found}): store the images as x, uint8 [M,H,W] or [M,H,W,3]"
-        )
+    arrays = _read(path)
     images = _images(arrays["x"], f"{path}: x")
     num_images = len(images)
     labels = _labels(arrays.get("y", np.full(num_images, UNLABELLED)), num_images, f"{path}: y")
     hidden = None
     if "y_hidden" in arrays:
         hidden = _labels(arrays["y_hidden"], num_images, f"{path}: y_hidden")
-    test_images = test_labels = None
-    if "x_test" in arrays:
-        test_images = _images(arrays["x_test"], f"{path}: x_test")
-        if test_images.shape[1:] != images.shape[1:]:
-            raise UserError(f"{path}: x_test has images of another size than x")
-        test_labels = _labels(arrays.get("y_test", np.empty(0)), len(test_images), f"{path}: y_test")
-        if (test_labels == UNLABELLED).any():
-            raise UserError(f"{path}: y_test has images without a label (−1): leave them out")
+    test_images, test_labels = _test(arrays, images, path)
     return Dataset(
         name=path.name,
         images_M3HW=images,
         labels_M=labels,
-        names=tuple(f"{path.name}:{i}" for i in range(num_images)),
+        names=tuple(f"x[{i}]" for i in range(num_images)),
         classes=_classes(arrays, [labels, hidden, test_labels], path),
         hidden=None if hidden is None else HiddenLabels(hidden),
         masks_MHW=_masks(arrays.get("masks"), images, f"{path}: masks"),
         test_images_T3HW=test_images,
         test_labels_T=test_labels,
     )
+
+
+def _read(path: Path) -> dict[str, NDArray[np.generic]]:
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+            arrays = {key: content[key] for key in content.files}
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise UserError(f"{path}: not a readable npz file ({error})") from error
+    if odd := [key for key, value in arrays.items() if not isinstance(value, np.ndarray)]:
+        raise UserError(f"{path}: {odd[0]!r} is not an array")
+    if "x" not in arrays:
+        found = ", ".join(sorted(arrays)) or "nothing"
+        raise UserError(
+            f"{path}: no array 'x' (found {found}): store the images as x, uint8 [M,H,W] or [M,H,W,3]"
+        )
+    return arrays
+
+
+def _test(
+    arrays: dict[str, NDArray[np.generic]], images_M3HW: Tensor, path: Path
+) -> tuple[Tensor | None, Tensor | None]:
+    if ("x_test" in arrays) != ("y_test" in arrays):
+        raise UserError(f"{path}: x_test and y_test belong together, and one of them is missing")
+    if "x_test" not in arrays:
+        return None, None
+    images = _images(arrays["x_test"], f"{path}: x_test")
+    if images.shape[1:] != images_M3HW.shape[1:]:
+        raise UserError(f"{path}: x_test has images of another size than x")
+    labels = _labels(arrays["y_test"], len(images), f"{path}: y_test")
+    if (labels == UNLABELLED).any():
+        raise UserError(f"{path}: y_test has images without a label (−1): leave them out")
+    return images, labels
 
 
 def _images(x: NDArray[np.generic], what: str) -> Tensor:
@@ -75,10 +100,11 @@ def _labels(y: NDArray[np.generic], num_images: int, what: str) -> Tensor:
         raise UserError(f"{what} has shape {y.shape}: expected one label for each of {num_images} images")
     if not np.issubdtype(y.dtype, np.integer):
         raise UserError(f"{what} is {y.dtype}: labels must be integers, −1 where there is none")
-    labels = torch.from_numpy(y.astype(np.int64))
-    if (labels < UNLABELLED).any():
-        raise UserError(f"{what} has a label out of range: {int(labels.min())} (−1 means no label)")
-    return labels
+    lowest, highest = (int(y.min()), int(y.max())) if len(y) else (0, 0)
+    if lowest < UNLABELLED or highest > 2**31:
+        odd = lowest if lowest < UNLABELLED else highest
+        raise UserError(f"{what} has a label out of range: {odd} (classes count from 0, −1 means no label)")
+    return torch.from_numpy(y.astype(np.int64))
 
 
 def _classes(
@@ -87,7 +113,11 @@ def _classes(
     """Names given or made from numbers; every class that the file knows of must have a label."""
     highest = max((int(y.max()) for y in labels if y is not None and len(y)), default=UNLABELLED)
     if "classes" not in arrays:
+        if highest >= sum(len(y) for y in labels if y is not None):
+            raise UserError(f"{path}: label {highest} is out of range: there are fewer images than classes")
         return tuple(str(i) for i in range(highest + 1))
+    if arrays["classes"].ndim != 1:
+        raise UserError(f"{path}: 'classes' has shape {arrays['classes'].shape}: expected a list of names")
     names = tuple(str(name) for name in arrays["classes"].tolist())
     if highest >= len(names):
         raise UserError(

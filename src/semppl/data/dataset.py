@@ -40,14 +40,18 @@ class Dataset:
     @cached_property
     def fingerprint(self) -> str:
         """sha256 of the training pixels."""
-        return sha256(self.images_M3HW.numpy().tobytes()).hexdigest()
+        return sha256(self.images_M3HW.contiguous().numpy().data).hexdigest()
 
     def statistics(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of each channel, for images in [0, 1]."""
-        pixels = self.images_M3HW.transpose(0, 1).flatten(1)
-        mean_3 = torch.stack([channel.double().mean() for channel in pixels]) / 255
-        std_3 = torch.stack([channel.double().std() for channel in pixels]) / 255
-        return mean_3.float(), std_3.float().clamp(min=1e-3)
+        level = torch.arange(256, dtype=torch.double)
+        means, deviations = [], []
+        for channel_MHW in self.images_M3HW.unbind(1):
+            count = torch.bincount(channel_MHW.flatten(), minlength=256).double()
+            mean = (count * level).sum() / count.sum()
+            means.append(mean / 255)
+            deviations.append(((count * (level - mean) ** 2).sum() / (count.sum() - 1)).sqrt() / 255)
+        return torch.stack(means).float(), torch.stack(deviations).float().clamp(min=1e-3)
 
     def describe(self) -> str:
         """One line for people."""

@@ -14,7 +14,8 @@ from semppl.core.rng import generator
 def stream_indices(step: int, count: int, num_images: int, seed: int, name: str) -> Tensor:
     """`count` positions of an endless stream of shuffled epochs; each epoch shows every image once.
 
-    A batch may begin in one epoch and end in the next, so nothing is left out when sizes do not divide.
+    A batch may begin in one epoch and end in the next, so nothing is left out when sizes do not divide; such
+    a batch may show an image twice.
     """
     position_B = torch.arange(step * count, (step + 1) * count)
     epoch_B = position_B // num_images

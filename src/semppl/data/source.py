@@ -53,10 +53,13 @@ def load_dataset(
 
 def _require_labels(dataset: Dataset) -> None:
     if not len(dataset.labelled_L):
-        raise UserError(f"{dataset.name}: no image has a label: SemPPL needs at least one for each class")
+        raise UserError(
+            f"{dataset.name}: no image has a label: SemPPL needs one for each class (in an npz file: y)"
+        )
     present = set(dataset.labels_M[dataset.labelled_L].tolist())
     for label, name in enumerate(dataset.classes):
         if label not in present:
             raise UserError(
-                f"{dataset.name}: class {name!r} has no label: label one of its images or leave it out"
+                f"{dataset.name}: class {name!r} has no label: label one of its images or leave the class "
+                "out (classes count from 0)"
             )

@@ -43,7 +43,7 @@ def split_table(dataset: Dataset) -> str:
         )
     if dataset.test_labels_T is not None:
         for i, label in enumerate(dataset.test_labels_T.tolist()):
-            writer.writerow((f"{dataset.name}:test/{i}", dataset.classes[label], "test"))
+            writer.writerow((f"x_test[{i}]", dataset.classes[label], "test"))
     return buffer.getvalue()
 
 

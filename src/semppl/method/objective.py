@@ -220,8 +220,9 @@ def two_terms(
     """The terms of an objective without invariance penalty."""
     augmentation = average(loss_AVB, counted_AV)
     zero = torch.zeros_like(augmentation)
-    num_positives = 0 if loss_AVPB is None else loss_AVPB.shape[2]
-    semantic = zero if loss_AVPB is None else average(loss_AVPB.sum(2), counted_AV)
+    num_positives, semantic = 0, zero
+    if loss_AVPB is not None and alpha:
+        num_positives, semantic = loss_AVPB.shape[2], average(loss_AVPB.sum(2), counted_AV)
     total = (augmentation + alpha * semantic) / (1 + num_positives if divide else 1)
     return Terms(total, augmentation, semantic, zero, zero)
 

@@ -1,4 +1,4 @@
-"""From a configuration to the objects of a run: the only reader of Config."""
+"""From a configuration to the objects of a run: no class below knows of Config."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -59,8 +59,9 @@ def _build(config: Config, dataset: Dataset, device: torch.device) -> Training:
     def cut(images: Tensor, masks: Tensor | None, rng: torch.Generator) -> tuple[Tensor, ...]:
         return cut_views(images, views, config.views.large, rng, masks, saliency)
 
-    if config.data.labelled_fraction is not None and (dataset.labels_M != UNLABELLED).all():
-        raise UserError("a labelled fraction needs unlabelled images, and all images have labels")
+    labelled_M = dataset.labels_M != UNLABELLED
+    if config.data.labelled_fraction is not None and (labelled_M.all() or not labelled_M.any()):
+        raise UserError("a labelled fraction needs labelled and unlabelled images, and one kind is missing")
     feed = ResidentFeed(
         dataset,
         cut,
@@ -146,7 +147,7 @@ def _relicv2(method: MethodConfig) -> Objective:
         invariance_scale=required(method.invariance_scale),
         alpha=method.alpha,
         stop_gradient=method.stop_gradient,
-        semantic_partner=method.semantic_partner,
+        semantic_partner=method.semantic_partner if uses_queue(method) else "none",
         small_partner=method.small_partner,
         same_view=method.same_view is not False,
         divide_by_positives=method.divide_by_positives,
@@ -239,7 +240,9 @@ def choose_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise UserError(f"unknown device {name!r}: use auto, cpu or cuda") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise UserError(f"device {name!r}: this machine has no usable GPU, use --device cpu")
+        raise UserError(f"unknown device {name!r}: use auto, cpu, cuda or cuda:N") from error
+    if device.type not in ("cpu", "cuda"):
+        raise UserError(f"device {name!r} is not supported: use auto, cpu, cuda or cuda:N")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UserError(f"device {name!r}: this machine has {torch.cuda.device_count()} usable GPUs")
     return device

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from semppl.core.rundir import RunDirectory, write_text
 from semppl.train.build import Training
 from semppl.train.interrupt import Interrupted, Stopper
 from semppl.train.monitor import Probe, Tally
-from semppl.train.state import save_checkpoint
+from semppl.train.state import TrainState, save_checkpoint
 from semppl.train.step import train_step_
 
 Report = Callable[[dict[str, Any]], None]
@@ -53,7 +53,7 @@ def run_loop_(
     clock, images_since = time.perf_counter(), 0
 
     def checkpoint() -> None:
-        watch.verify(state.step)
+        watch.verify(state)
         save_checkpoint(run, state, facts, keep=cadence.keep)
 
     with Stopper() as stop:
@@ -67,9 +67,8 @@ def run_loop_(
             advance(state.step)
 
             last = state.step == total
-            if state.step % cadence.log == 0 or last or training.device.type == "cpu":
-                watch.verify(state.step)
             if state.step % cadence.log == 0 or last:
+                watch.verify(state)
                 row: dict[str, Any] = {"step": state.step, **epoch_of(state.step, training), **rates}
                 row |= tally.flush_()
                 row["images_per_second"] = images_since / (time.perf_counter() - clock)
@@ -80,8 +79,9 @@ def run_loop_(
                 clock, images_since = time.perf_counter(), 0
             if state.step % cadence.checkpoint == 0 or last:
                 checkpoint()
-        if stop.signum is not None and state.step < total:
-            checkpoint()
+        if stop.signum is not None:
+            if state.step < total:
+                checkpoint()
             raise Interrupted(
                 f"stopped at step {state.step} of {total}; its checkpoint is written: {hint}",
                 stop.signum,
@@ -105,20 +105,25 @@ class LossWatch:
         """One step's loss and images."""
         self._pending.append((step, loss, index_B))
 
-    def verify(self, step: int) -> None:
-        """Stop the run if one of them was not finite, naming the images of its batch."""
+    def verify(self, state: TrainState) -> None:
+        """Stop the run if a loss or a weight is not finite, naming the images of the batch at fault."""
         if not self._pending:
             return
         losses = torch.stack([loss for _, loss, _ in self._pending]).tolist()
-        for (bad, _, index_B), loss in zip(self._pending, losses, strict=True):
+        for (step, _, index_B), loss in zip(self._pending, losses, strict=True):
             if not math.isfinite(loss):
-                names = [self._names[i] for i in index_B.tolist()]
-                listing = self._run.path / "bad_batch.txt"
-                write_text(listing, "\n".join(names) + "\n")
-                raise RunError(
-                    f"the loss is {loss} at step {bad} (noticed at {step}), batch of {names[0]}, "
-                    f"{names[1]}, … (all names in {listing}): look at these images, lower --optim.base-lr, "
-                    "lengthen --optim.warmup-epochs or use --precision fp32; "
-                    "the last checkpoint is from before"
-                )
+                self._stop(f"the loss is {loss} at step {step}", index_B)
+        weights: list[Tensor] = [*state.online.parameters(), *state.predictor.parameters()]
+        if not torch.stack(torch._foreach_norm(weights)).isfinite().all():
+            self._stop(f"weights are not finite after step {self._pending[-1][0]}", self._pending[-1][2])
         self._pending.clear()
+
+    def _stop(self, what: str, index_B: Tensor) -> NoReturn:
+        names = [self._names[i] for i in index_B.tolist()]
+        listing = self._run.path / "bad_batch.txt"
+        write_text(listing, "\n".join(names) + "\n")
+        raise RunError(
+            f"{what}, batch of {names[0]}, {names[1]}, … (all names in {listing}): look at these images, "
+            "go on with --resume --precision fp32, or start a new run with a lower --optim.base-lr or a "
+            "longer --optim.warmup-epochs; no checkpoint holds what went wrong"
+        )

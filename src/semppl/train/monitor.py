@@ -13,7 +13,7 @@ from semppl.core.hidden import HiddenLabels
 from semppl.core.labels import UNLABELLED
 from semppl.data.dataset import Dataset
 from semppl.method.objective import Terms
-from semppl.method.pseudo_labels import majority, nearest
+from semppl.method.pseudo_labels import majority
 from semppl.nets.heads import unit
 from semppl.train.step import Outcome
 from semppl.views.geometry import resize_whole
@@ -46,7 +46,7 @@ class Tally:
         free_B = batch.labels_B == UNLABELLED
         group_B = outcome.votes.counts_B.where(free_B, -1)
         groups = self._num_ballots + 1
-        self._votes += torch.bincount(group_B + 1, minlength=groups + 1)[1:]
+        self._votes.index_add_(0, group_B.clamp(min=0), free_B.long())
         self._ties += (outcome.votes.tied_B & free_B).sum()
         if self._hidden is not None:
             self._agreement += self._hidden.agreement(batch.index_B, outcome.votes.labels_B, group_B, groups)
@@ -96,11 +96,11 @@ class Probe:
         most: int = 2048,
         neighbours: int = 5,
     ) -> None:
-        labelled_L = dataset.labelled_L[:most]
+        labelled_L = evenly(dataset.labelled_L, most)
         self._labels_L = dataset.labels_M[labelled_L].to(device)
         self._labelled = resize_whole(dataset.images_M3HW[labelled_L].to(device), size)
-        step = max(len(dataset.labels_M) // most, 1)
-        self._sample = resize_whole(dataset.images_M3HW[::step][:most].to(device), size)
+        sample_N = evenly(torch.arange(len(dataset.labels_M)), most)
+        self._sample = resize_whole(dataset.images_M3HW[sample_N].to(device), size)
         self._mean_3, self._std_3, self._neighbours = mean_3, std_3, neighbours
 
     @torch.no_grad()
@@ -126,17 +126,21 @@ class Probe:
         return torch.cat(parts).float()
 
 
+def evenly(index_N: Tensor, most: int) -> Tensor:
+    """At most `most` of them, spread over the whole: sorted data show all their classes."""
+    if len(index_N) <= most:
+        return index_N
+    return index_N[torch.linspace(0, len(index_N) - 1, most).round().long()]
+
+
 def leave_one_out(features_LF: Tensor, labels_L: Tensor, k: int) -> float:
     """Share of images whose k nearest others vote for their label; the only one of a class is not asked."""
     features_LF = unit(features_LF)
-    asked = (torch.bincount(labels_L)[labels_L] > 1).nonzero().squeeze(1).tolist()
-    right = 0
-    for i in asked:
-        others_L = labels_L.clone()
-        others_L[i] = UNLABELLED
-        similarity, labels = nearest(features_LF[i : i + 1], features_LF, others_L, k)
-        right += int(majority(labels, similarity, "similarity").labels_R[0] == labels_L[i])
-    return right / len(asked)
+    similarity_LL = (features_LF @ features_LF.T).fill_diagonal_(-torch.inf)
+    similarity_LK, near_LK = similarity_LL.topk(min(k, len(labels_L) - 1), dim=1)
+    answer_L = majority(labels_L[near_LK], similarity_LK, "similarity").labels_R
+    asked_L = torch.bincount(labels_L)[labels_L] > 1
+    return float((answer_L == labels_L)[asked_L].float().mean())
 
 
 def spread(features_NF: Tensor) -> float:

@@ -23,7 +23,9 @@ from semppl.train.state import TrainState, load_checkpoint, newest_checkpoint
 
 # what may differ when a run goes on: where it runs, where the data lies (its content is compared), how often
 # it speaks
-FREE = frozenset({"source", "device", "log_every", "probe_every", "checkpoint_every", "keep_checkpoints"})
+FREE = frozenset(
+    {"source", "device", "precision", "log_every", "probe_every", "checkpoint_every", "keep_checkpoints"}
+)
 
 
 def load_for(config: Config) -> Dataset:
@@ -51,28 +53,34 @@ def pretrain(
     """Train to the end. Nothing is written before everything that the user gave has been checked."""
     if resume:
         run.require()
-    if resume and init_from is not None:
-        raise UserError("--resume goes on with a run and --init-from starts a new one: use one of them")
+    if resume and (init_from is not None or overwrite):
+        raise UserError("--resume goes on with a run; --init-from and --overwrite start a new one")
     device = choose_device(config.device)
+    if config.precision == "bf16" and device.type == "cpu":
+        raise UserError("--precision bf16 is for GPUs: on a CPU gradients of tiny maps are not always finite")
     dataset = load_for(config)
-    config = resolved(config, image_size=dataset.size, num_images=len(dataset.labels_M))
+    config = resolved(
+        config,
+        image_size=dataset.size,
+        num_images=len(dataset.labels_M),
+        num_classes=len(dataset.classes),
+    )
     table = split_table(dataset)
     facts: dict[str, Any] = {"config": to_yaml(config), "split": digest(table), "data": dataset.fingerprint}
     if resume:
         _require_same_run(config, run, facts)
     training = build_training(config, dataset, device)
     if resume:
-        _resume_(training, run, facts, device)
+        _resume_(training, run, facts)
     elif init_from is not None:
-        _start_from_(training.state, init_from, device)
+        _start_from_(training.state, init_from)
     console.print(dataset.describe(), highlight=False)
     if resume:
         console.print(f"going on from step {training.state.step} of {training.total_steps}", highlight=False)
     else:
-        run.prepare_(overwrite=overwrite)
+        run.prepare_(facts["config"], overwrite=overwrite)
         write_text(run.split, table)
         write_text(run.split_sha256, f"{facts['split']}  split.csv\n")
-        write_text(run.config, facts["config"])
     run.write_environment(device=_describe(device), data_sha256=facts["data"])
     progress = ProgressReport(console, title, start=training.state.step, total=training.total_steps)
     hint = hint or f"go on with `semppl pretrain --resume --out {run.path}`"
@@ -91,8 +99,7 @@ def _loop_(
 ) -> None:
     num_images, plan, start = len(dataset.labels_M), training.plan, training.state.step
     probe = Probe(dataset, plan.mean_3, plan.std_3, required(config.views.large_size), device=training.device)
-    num_ballots = {"all": config.views.large**2, "same": config.views.large, "one": 1}[config.method.voting]
-    tally = Tally(dataset.hidden, num_ballots, training.device)
+    tally = Tally(dataset.hidden, config.num_ballots, training.device)
     cadence = Cadence(
         log=config.log_every,
         probe=config.steps_of(config.probe_every, num_images),
@@ -130,33 +137,35 @@ def _require_same_run(config: Config, run: RunDirectory, facts: dict[str, Any]) 
         raise UserError(
             f"{run.path} was started with other values of {flags}: leave them out, or start a new run"
         )
-    if facts["split"] != run.split_sha256.read_text().split()[0]:
+    if run.split_sha256.is_file() and facts["split"] != run.split_sha256.read_text().split()[0]:
         raise UserError(
             f"{run.path} was started with another split (see {run.split}): "
             "give the same data, or start a new run"
         )
 
 
-def _resume_(training: Training, run: RunDirectory, facts: dict[str, Any], device: torch.device) -> None:
+def _resume_(training: Training, run: RunDirectory, facts: dict[str, Any]) -> None:
+    """Go on from the newest checkpoint; a run that was killed before its first one starts again."""
     path = newest_checkpoint(run)
-    content = load_checkpoint(path, device)
-    if content["split"] != facts["split"]:
-        raise UserError(f"{path} was written with another split: start a new run")
-    if content["data"] != facts["data"]:
-        raise UserError(f"the images are not those that {path} was trained on: start a new run")
-    training.state.load_state_dict_(content["state"])
+    if path is not None:
+        content = load_checkpoint(path)
+        if content["split"] != facts["split"]:
+            raise UserError(f"{path} was written with another split: start a new run")
+        if content["data"] != facts["data"]:
+            raise UserError(f"the images are not those that {path} was trained on: start a new run")
+        training.state.load_state_dict_(content["state"])
     run.forget_metrics_after_(training.state.step)
 
 
-def _start_from_(state: TrainState, path: Path, device: torch.device) -> None:
-    run = RunDirectory(path)
-    content = load_checkpoint(newest_checkpoint(run) if path.is_dir() else path, device)
+def _start_from_(state: TrainState, path: Path) -> None:
+    file = newest_checkpoint(RunDirectory(path)) if path.is_dir() else path
+    if file is None:
+        raise UserError(f"{path}: no checkpoint to start from")
     try:
-        state.load_weights_(content["state"])
+        state.load_weights_(load_checkpoint(file)["state"])
     except RuntimeError as error:
-        raise UserError(
-            f"{path}: its weights do not fit this network ({str(error).splitlines()[0]})"
-        ) from error
+        reason = " ".join(line.strip() for line in str(error).splitlines()[1:2])
+        raise UserError(f"{file}: its weights do not fit this network: {reason}") from error
 
 
 def _describe(device: torch.device) -> str:

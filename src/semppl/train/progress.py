@@ -20,11 +20,11 @@ class ProgressReport:
         self._words = ""
         fixed, rest = Column(no_wrap=True), Column(no_wrap=True, overflow="ellipsis", ratio=1)
         self._bar = Progress(
-            TextColumn("{task.description}", table_column=fixed),
+            TextColumn("{task.description}", markup=False, table_column=fixed),
             BarColumn(bar_width=8, table_column=replace(fixed)),
             MofNCompleteColumn(table_column=replace(fixed)),
             TimeRemainingColumn(compact=True, table_column=replace(fixed)),
-            TextColumn("left, {task.fields[words]}", table_column=rest),
+            TextColumn("left, {task.fields[words]}", markup=False, table_column=rest),
             console=console,
             disable=not console.is_terminal,
             expand=True,

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from semppl.core.errors import RunError, UserError
+from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_atomically
 from semppl.method.queue import LabelledQueue
 from semppl.method.target import Target
@@ -69,22 +69,19 @@ def save_checkpoint(run: RunDirectory, state: TrainState, facts: dict[str, Any],
     return path
 
 
-def newest_checkpoint(run: RunDirectory) -> Path:
-    """The checkpoint to go on from."""
-    found = sorted(run.checkpoints.glob("step-*.ckpt"))
-    if not found:
-        raise UserError(f"{run.path} has no checkpoint yet: start again with --overwrite")
-    return found[-1]
+def newest_checkpoint(run: RunDirectory) -> Path | None:
+    """The checkpoint to go on from, or None where none was written yet."""
+    return max(run.checkpoints.glob("step-*.ckpt"), default=None)
 
 
-def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
-    """Tensors and plain values only: nothing in the file is executed."""
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Tensors and plain values only, on the CPU: nothing in the file is executed."""
     if not path.is_file():
         raise UserError(f"{path}: no such checkpoint")
     try:
-        content = torch.load(path, map_location=device, weights_only=True)
+        content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged or foreign file fails in many ways
-        raise RunError(f"{path}: not a readable checkpoint ({str(error).splitlines()[0]})") from error
+        raise UserError(f"{path}: not a readable checkpoint of ours") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UserError(f"{path}: not a checkpoint of this version")
     return content

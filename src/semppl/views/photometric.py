@@ -92,8 +92,8 @@ def adjust_colour(x_B3ss: Tensor, saturation_B: Tensor, hue_B: Tensor) -> Tensor
 
 def grey(x_B3ss: Tensor) -> Tensor:
     """Luma in all three channels."""
-    weight_3 = x_B3ss.new_tensor(_LUMA)
-    return torch.einsum("bchw,c->bhw", x_B3ss, weight_3)[:, None].expand_as(x_B3ss)
+    red, green, blue = x_B3ss.split(1, dim=1)
+    return (_LUMA[0] * red + _LUMA[1] * green + _LUMA[2] * blue).expand_as(x_B3ss)
 
 
 def blur(x_B3ss: Tensor, sigma_B: Tensor, taps: int) -> Tensor:
