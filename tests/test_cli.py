@@ -61,6 +61,7 @@ def test_pretrain_then_resume_from_the_command_line(npz, tmp_path, capsys):
     ("arguments", "words"),
     [
         (["pretrain", "{npz}", "--alhpa", "1"], "Unrecognized options: --alhpa"),
+        (["pretrain", "{npz}", "--epoch", "1"], "Unrecognized options: --epoch, 1; perhaps --epochs"),
         (["pretrain", "{npz}", "--method.tie", "coin"], "invalid choice 'coin'"),
         (["pretrain", "{npz}", "--epochs", "many"], "--epochs"),
         (["train", "{npz}"], "Available subcommands: demo, pretrain"),

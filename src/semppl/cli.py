@@ -4,6 +4,7 @@ import contextlib
 import inspect
 import io
 import os
+import re
 import signal
 import sys
 import traceback
@@ -137,6 +138,10 @@ def _one_line(box: str) -> str:
             paragraphs[-1].append(line)
     said = [" ".join(words) for words in paragraphs if words]
     said = [words for words in said if not words.startswith(("Argument helptext", "For full helptext"))]
+    for i, words in enumerate(said):
+        if words.startswith("Perhaps you meant"):
+            flags = [flag for flag in re.findall(r"--[a-z][\w.-]*", words) if flag != "--help"]
+            said[i] = f"perhaps {' or '.join(flags)}"
     return f"{'; '.join(said)} (--help shows what there is)"
 
 
