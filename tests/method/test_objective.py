@@ -438,35 +438,22 @@ def test_relicv2_of_a_single_view_contrasts_and_has_no_invariance():
     torch.testing.assert_close(terms.total, 0.3 * terms.augmentation)
 
 
-def test_alpha_0_with_positives_is_relicv2_without_them_to_the_last_bit():
+def units(*shapes):
     rng = torch.Generator().manual_seed(0)
-    online, target, drawn = (
-        torch.nn.functional.normalize(torch.randn(*shape, generator=rng), dim=-1)
-        for shape in ((3, 5, 4), (2, 5, 4), (3, 2, 2, 5, 4))
-    )
+    return [torch.nn.functional.normalize(torch.randn(*shape, generator=rng), dim=-1) for shape in shapes]
+
+
+@pytest.mark.parametrize("objective", [ReLICv2, SimCLR, BYOL])
+def test_alpha_0_with_positives_is_the_base_objective_to_the_last_bit(objective):
+    online, target, drawn = units((3, 5, 4), (2, 5, 4), (3, 2, 2, 5, 4))
     positives = Positives(drawn, torch.ones(5, dtype=torch.bool))
-    assert ReLICv2(alpha=0.0)(online, target, positives).total == ReLICv2()(online, target).total
+    assert objective(alpha=0.0)(online, target, positives).total == objective()(online, target).total
 
 
 def test_target_projections_of_small_views_count_only_where_they_are_asked_for():
-    rng = torch.Generator().manual_seed(0)
-    online, target, small = (
-        torch.nn.functional.normalize(torch.randn(*shape, generator=rng), dim=-1)
-        for shape in ((3, 5, 4), (2, 5, 4), (1, 5, 4))
-    )
+    online, target, small = units((3, 5, 4), (2, 5, 4), (1, 5, 4))
     for partner in ("standin", "none"):
         objective = ReLICv2(small_partner=partner)
         alone = objective(online, target).total
         assert objective(online, target, small_target_SBD=small).total == alone
     assert ReLICv2(small_partner="run_target")(online, target, small_target_SBD=small).total != alone
-
-
-@pytest.mark.parametrize("objective", [SimCLR, BYOL])
-def test_alpha_0_is_the_base_objective_for_simclr_and_byol_too(objective):
-    rng = torch.Generator().manual_seed(0)
-    online, target, drawn = (
-        torch.nn.functional.normalize(torch.randn(*shape, generator=rng), dim=-1)
-        for shape in ((3, 5, 4), (2, 5, 4), (3, 2, 2, 5, 4))
-    )
-    positives = Positives(drawn, torch.ones(5, dtype=torch.bool))
-    assert objective(alpha=0.0)(online, target, positives).total == objective()(online, target).total
