@@ -38,7 +38,6 @@ def test_a_run_is_replaced_only_when_told(tmp_path):
     run.prepare_("seed: 2", overwrite=True)
     assert run.config.read_text() == "seed: 2"
     assert not (run.path / "old.txt").exists()
-    assert run.checkpoints.is_dir()
     assert list(tmp_path.iterdir()) == [run.path]
 
 

@@ -88,7 +88,7 @@ def test_rank_and_spread_tell_collapse_from_health():
 def test_a_probe_sees_a_perfect_encoder_and_restores_its_mode(npz):
     data = load_dataset(str(npz))
     mean, std = data.statistics()
-    probe = Probe(data, mean, std, 8, device=CPU)
+    probe = Probe(data, mean, std, 8)
 
     class Rows(nn.Module):
         def forward(self, x):

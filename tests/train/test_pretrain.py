@@ -65,6 +65,16 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(npz, tmp
     assert [row["step"] for row in broken.read_metrics()] == [2, 4, 6]
 
 
+def test_a_run_that_was_killed_with_its_configuration_alone_written_is_made_whole(npz, tmp_path, quiet):
+    whole, broken = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "broken")
+    one = pretrain(tiny_config(npz), whole, console=quiet)
+    broken.prepare_(whole.config.read_text(), overwrite=False)
+    two = pretrain(tiny_config(npz), broken, console=quiet, resume=True)
+    assert same(one.state_dict(), two.state_dict())
+    for name in ("split.csv", "split.sha256"):
+        assert (broken.path / name).read_bytes() == (whole.path / name).read_bytes()
+
+
 def test_hidden_labels_do_not_touch_the_weights(tmp_path, quiet):
     truth = np.arange(48) % 3
     given = np.where(np.arange(48) < 6, truth, -1)

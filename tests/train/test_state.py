@@ -33,6 +33,7 @@ def same(one, other):
 def directory(tmp_path):
     run = RunDirectory(tmp_path / "run")
     run.prepare_("", overwrite=False)
+    run.checkpoints.mkdir()
     return run
 
 

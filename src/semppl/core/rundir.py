@@ -69,7 +69,6 @@ class RunDirectory:
                 shutil.rmtree(aside)
             self.path.resolve().mkdir(parents=True, exist_ok=True)
             write_text(self.config, config)
-            self.checkpoints.mkdir()
         except OSError as error:
             raise UserError(
                 f"cannot write to {self.path} ({error.strerror}): choose another --out"

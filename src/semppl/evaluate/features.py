@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from semppl.views.geometry import resize_whole
-from semppl.views.photometric import normalise
+from semppl.views.whole import whole_view
 
 
 @torch.no_grad()
@@ -18,11 +17,11 @@ def extract_features(
     batch_size: int = 512,
 ) -> Tensor:
     """Features [N, F] in evaluation mode, float32 on the CPU; the encoder comes back in its own mode."""
-    training, device = encoder.training, mean_3.device
+    training = encoder.training
     encoder.eval()
-    parts = []
-    for images in images_N3HW.split(batch_size):
-        views = resize_whole(images.to(device), size).float() / 255
-        parts.append(encoder(normalise(views, mean_3, std_3)).float().cpu())
+    parts = [
+        encoder(whole_view(images, size, mean_3, std_3)).float().cpu()
+        for images in images_N3HW.split(batch_size)
+    ]
     encoder.train(training)
     return torch.cat(parts)

@@ -149,7 +149,7 @@ def _relicv2(method: MethodConfig) -> Objective:
         stop_gradient=method.stop_gradient,
         semantic_partner=method.semantic_partner if uses_queue(method) else "none",
         small_partner=method.small_partner,
-        same_view=method.same_view is not False,
+        same_view=required(method.same_view),
         divide_by_positives=method.divide_by_positives,
     )
 
@@ -158,7 +158,7 @@ def _simclr(method: MethodConfig) -> Objective:
     return SimCLR(
         temperature=method.temperature,
         alpha=method.alpha,
-        same_view=bool(method.same_view),
+        same_view=required(method.same_view),
         divide_by_positives=method.divide_by_positives,
     )
 
@@ -166,7 +166,7 @@ def _simclr(method: MethodConfig) -> Objective:
 def _byol(method: MethodConfig) -> Objective:
     return BYOL(
         alpha=method.alpha,
-        same_view=bool(method.same_view),
+        same_view=required(method.same_view),
         divide_by_positives=method.divide_by_positives,
     )
 

@@ -69,7 +69,8 @@ def run_loop_(
             last = state.step == total
             if state.step % cadence.log == 0 or last:
                 watch.verify(state)
-                row: dict[str, Any] = {"step": state.step, **epoch_of(state.step, training), **rates}
+                epoch = state.step * training.feed.batch_size / training.feed.num_images
+                row: dict[str, Any] = {"step": state.step, "epoch": epoch, **rates}
                 row |= tally.flush_()
                 row["images_per_second"] = images_since / (time.perf_counter() - clock)
                 if state.step % cadence.probe < cadence.log or last:
@@ -86,11 +87,6 @@ def run_loop_(
                 f"stopped at step {state.step} of {total}; its checkpoint is written: {hint}",
                 stop.signum,
             )
-
-
-def epoch_of(step: int, training: Training) -> dict[str, float]:
-    """The step in epochs."""
-    return {"epoch": step * training.feed.batch_size / training.feed.num_images}
 
 
 @final

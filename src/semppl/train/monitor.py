@@ -16,8 +16,7 @@ from semppl.method.objective import Terms
 from semppl.method.pseudo_labels import majority
 from semppl.nets.heads import unit
 from semppl.train.step import Outcome
-from semppl.views.geometry import resize_whole
-from semppl.views.photometric import normalise
+from semppl.views.whole import whole_view
 
 
 @final
@@ -92,16 +91,15 @@ class Probe:
         std_3: Tensor,
         size: int,
         *,
-        device: torch.device,
         most: int = 2048,
         neighbours: int = 5,
     ) -> None:
         labelled_L = evenly(dataset.labelled_L, most)
-        self._labels_L = dataset.labels_M[labelled_L].to(device)
-        self._labelled = resize_whole(dataset.images_M3HW[labelled_L].to(device), size)
         sample_N = evenly(torch.arange(len(dataset.labels_M)), most)
-        self._sample = resize_whole(dataset.images_M3HW[sample_N].to(device), size)
-        self._mean_3, self._std_3, self._neighbours = mean_3, std_3, neighbours
+        self._labels_L = dataset.labels_M[labelled_L].to(mean_3.device)
+        self._labelled = dataset.images_M3HW[labelled_L].to(mean_3.device)
+        self._sample = dataset.images_M3HW[sample_N].to(mean_3.device)
+        self._mean_3, self._std_3, self._size, self._neighbours = mean_3, std_3, size, neighbours
 
     @torch.no_grad()
     def __call__(self, encoder: nn.Module) -> dict[str, float]:
@@ -120,10 +118,8 @@ class Probe:
         return row
 
     def _features(self, encoder: nn.Module, images: Tensor) -> Tensor:
-        parts = [
-            encoder(normalise(part.float() / 255, self._mean_3, self._std_3)) for part in images.split(256)
-        ]
-        return torch.cat(parts).float()
+        views = (whole_view(part, self._size, self._mean_3, self._std_3) for part in images.split(256))
+        return torch.cat([encoder(view) for view in views]).float()
 
 
 def evenly(index_N: Tensor, most: int) -> Tensor:

@@ -79,8 +79,10 @@ def pretrain(
         console.print(f"going on from step {training.state.step} of {training.total_steps}", highlight=False)
     else:
         run.prepare_(facts["config"], overwrite=overwrite)
-        write_text(run.split, table)
-        write_text(run.split_sha256, f"{facts['split']}  split.csv\n")
+    # on resuming, too: a run that was killed at its very start may lack them
+    run.checkpoints.mkdir(exist_ok=True)
+    write_text(run.split, table)
+    write_text(run.split_sha256, f"{facts['split']}  split.csv\n")
     run.write_environment(device=_describe(device), data_sha256=facts["data"])
     progress = ProgressReport(console, title, start=training.state.step, total=training.total_steps)
     hint = hint or f"go on with `semppl pretrain --resume --out {run.path}`"
@@ -98,7 +100,7 @@ def _loop_(
     hint: str,
 ) -> None:
     num_images, plan, start = len(dataset.labels_M), training.plan, training.state.step
-    probe = Probe(dataset, plan.mean_3, plan.std_3, required(config.views.large_size), device=training.device)
+    probe = Probe(dataset, plan.mean_3, plan.std_3, required(config.views.large_size))
     tally = Tally(dataset.hidden, config.num_ballots, training.device)
     cadence = Cadence(
         log=config.log_every,
