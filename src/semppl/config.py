@@ -167,6 +167,12 @@ class Config:
     """auto, cpu, cuda or cuda:N."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """auto: bf16 on a GPU, fp32 on a CPU; losses and norms are always fp32."""
+    speed: Literal["auto", "eager", "graph", "compile"] = "auto"
+    """Of a GPU: eager, graph (recorded once and replayed), compile (compiled, then recorded). auto: graph, and
+    compile in runs long enough to earn the minutes that it takes."""
+    micro_batch: int | None = None
+    """Images encoded at a time, to save memory for a third more time; the loss still sees the whole batch. A
+    number below the batch size is what batch norm then sees."""
     log_every: int = 10
     """Steps between two lines of metrics."""
     probe_every: float = 5.0

@@ -78,6 +78,7 @@ def _check(config: Config, batch_size: int, num_images: int) -> None:
     ranges = [
         ("--batch-size", batch_size, 2, None),
         ("--epochs", config.epochs, POSITIVE, None),
+        ("--micro-batch", config.micro_batch, 2, batch_size),
         ("--log-every", config.log_every, 1, None),
         ("--keep-checkpoints", config.keep_checkpoints, 1, None),
         ("--data.labels-per-class", config.data.labels_per_class, 1, None),
@@ -111,6 +112,11 @@ def _check(config: Config, batch_size: int, num_images: int) -> None:
     for flag, value, low, high in ranges:
         if value is not None and (value < low or (high is not None and value > high)):
             _refuse(flag, value, low, high)
+    if config.micro_batch is not None and batch_size % config.micro_batch:
+        raise UserError(
+            f"--micro-batch {config.micro_batch} does not divide the batch of {batch_size} images: "
+            "batch norm needs parts of equal size"
+        )
     if views.large + views.small < 2 and method.objective != "relicv2":
         raise UserError(f"{method.objective} compares different views: use at least 2")
     if method.labels == "oracle" and config.data.labels_per_class is None:

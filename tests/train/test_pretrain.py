@@ -7,7 +7,7 @@ import torch
 from tests.conftest import stripes, tiny_config
 from tests.train.test_state import same
 
-import semppl.train.loop as loop
+import semppl.train.build as build
 from semppl.config import MethodConfig, NetConfig, OptimConfig, from_yaml
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
@@ -21,15 +21,15 @@ class Crash(BaseException):
 
 
 def crash_after(monkeypatch, steps):
-    real, calls = loop.train_step_, []
+    real, calls = build.train_step_, []
 
-    def step(*arguments):
+    def step(*arguments, **options):
         if len(calls) == steps:
             raise Crash
         calls.append(1)
-        return real(*arguments)
+        return real(*arguments, **options)
 
-    monkeypatch.setattr(loop, "train_step_", step)
+    monkeypatch.setattr(build, "train_step_", step)
 
 
 @pytest.mark.parametrize(
@@ -141,17 +141,17 @@ def test_it_learns(tmp_path, quiet):
 
 
 def test_a_loss_that_is_not_a_number_leaves_the_good_checkpoint(npz, tmp_path, quiet, monkeypatch):
-    real = loop.train_step_
+    real = build.train_step_
 
-    def step(state, batch, plan):
-        outcome = real(state, batch, plan)
+    def step(state, batch, *, plan):
+        outcome = real(state, batch, plan=plan)
         return (
             Outcome(outcome.terms._replace(total=torch.tensor(torch.nan)), None)
             if state.step == 5
             else outcome
         )
 
-    monkeypatch.setattr(loop, "train_step_", step)
+    monkeypatch.setattr(build, "train_step_", step)
     run = RunDirectory(tmp_path / "run")
     with pytest.raises(RunError, match=r"nan at step 4, batch of x\[\d+\], x\["):
         pretrain(tiny_config(npz), run, console=quiet)

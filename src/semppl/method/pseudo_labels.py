@@ -55,7 +55,9 @@ def vote(
     ballots, similarities = [], []
     for i in range(queue.views if pairs != "one" else 1):
         queries_RD = queries_VBD.flatten(0, 1) if pairs == "all" else queries_VBD[i]
-        similarity_RK, labels_RK = nearest(queries_RD, queue.embeddings_VCD[i], queue.labels_C, k)
+        similarity_RK, labels_RK = nearest(
+            queries_RD, queue.embeddings_VCD[i], queue.labels_C, k, rounded=True
+        )
         ballot = majority(labels_RK, similarity_RK, tie)
         num_ballots = queue.views if pairs == "all" else 1
         ballots.append(ballot.labels_R.view(num_ballots, num_images))
@@ -66,23 +68,42 @@ def vote(
 
 
 def nearest(
-    queries_RD: Tensor, keys_CD: Tensor, labels_C: Tensor, k: int, *, chunk: int = 8192
+    queries_RD: Tensor,
+    keys_CD: Tensor,
+    labels_C: Tensor,
+    k: int,
+    *,
+    chunk: int | None = None,
+    rounded: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Exact k nearest keys by cosine, for queries of unit length: their (similarity, label), best first.
 
     Keys labelled UNLABELLED are never found; missing neighbours have similarity −inf and label UNLABELLED.
-    The keys are read in chunks and the best k kept, so no R×C matrix is held.
+    The keys are read in chunks and the best k kept, so no R×C matrix is held: a chunk has at most 2²³ cosines.
+    With `rounded`, a GPU reads both sides in float16 and adds up in float32: neighbours whose cosines differ by
+    less than about 10⁻⁴ may change places (`semppl bench` measures how often a label changes).
     """
-    best_RK = queries_RD.new_full((len(queries_RD), k), -torch.inf)
-    label_RK = labels_C.new_full((len(queries_RD), k), UNLABELLED)
-    for start in range(0, len(keys_CD), chunk):
-        keys, labels = keys_CD[start : start + chunk], labels_C[start : start + chunk]
-        similarity = queries_RD @ F.normalize(keys, dim=-1).T
+    num_queries = len(queries_RD)
+    chunk = chunk or min(8192, max(256, 2**23 // max(num_queries, 1)))
+    best_RK = queries_RD.new_full((num_queries, k), -torch.inf)
+    label_RK = labels_C.new_full((num_queries, k), UNLABELLED)
+    rounded = rounded and queries_RD.device.type == "cuda"
+    queries_RD = queries_RD.half() if rounded else queries_RD
+    for keys, labels in zip(keys_CD.split(chunk), labels_C.split(chunk), strict=True):
+        keys = F.normalize(keys, dim=-1)  # noqa: PLW2901
+        if rounded:
+            similarity = torch.mm(queries_RD, keys.half().T, out_dtype=torch.float32)
+        else:
+            similarity = queries_RD @ keys.T
         similarity.masked_fill_(labels == UNLABELLED, -torch.inf)
+        if k == 1:
+            top, column = similarity.max(1, keepdim=True)
+            label_RK = labels[column].where(top > best_RK, label_RK)
+            best_RK = torch.maximum(top, best_RK)
+            continue
         top, column = similarity.topk(min(k, len(labels)), dim=1)
-        merged, position = torch.cat([best_RK, top], dim=1).topk(k, dim=1)
+        best_RK, position = torch.cat([best_RK, top], dim=1).topk(k, dim=1)
         label_RK = torch.cat([label_RK, labels[column]], dim=1).gather(1, position)
-        best_RK = merged
     return best_RK, label_RK.where(best_RK > -torch.inf, UNLABELLED)
 
 

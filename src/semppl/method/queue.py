@@ -98,7 +98,8 @@ class LabelledQueue:
         if self._predictions is not None and predictions_VMD is not None:
             self._predictions[:, slots_M] = predictions_VMD.to(self._predictions)
         self._labels[self.capacity] = UNLABELLED
-        self._cursor = (self._cursor + valid_M.sum()) % self.capacity
+        # in place, as everything here: a recorded step finds its queue where it was
+        self._cursor.add_(valid_M.sum()).remainder_(self.capacity)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything that a resumed run needs."""
@@ -123,6 +124,6 @@ class LabelledQueue:
                 )
         self._embeddings[:, : self.capacity] = state["embeddings_VCD"].to(self._embeddings)
         self._labels[: self.capacity] = state["labels_C"].to(self._labels)
-        self._cursor = state["cursor"].to(self._cursor)
+        self._cursor.copy_(state["cursor"])
         if self._predictions is not None:
             self._predictions[:, : self.capacity] = state["predictions_VCD"].to(self._predictions)

@@ -26,7 +26,7 @@ class LARS(Optimizer):
     def __init__(
         self,
         params: ParamsT,
-        lr: float,
+        lr: float | Tensor,
         momentum: float = 0.9,
         weight_decay: float = 1e-6,
         trust: float = 1e-3,
@@ -78,4 +78,7 @@ class LARS(Optimizer):
             momenta.append(state["momentum"])
         torch._foreach_mul_(momenta, group["momentum"])
         torch._foreach_add_(momenta, grads)
-        torch._foreach_add_(params, momenta, alpha=-group["lr"])
+        if isinstance(lr := group["lr"], Tensor):  # read by the device when its turn comes
+            torch._foreach_sub_(params, torch._foreach_mul(momenta, lr))
+        else:
+            torch._foreach_add_(params, momenta, alpha=-lr)

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final, Literal, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 
 from semppl.config import Config, MethodConfig, ViewsConfig, required
+from semppl.core.batch import Batch
 from semppl.core.errors import UserError, choose
 from semppl.core.labels import UNLABELLED
 from semppl.core.rng import stream
@@ -22,11 +23,18 @@ from semppl.nets.encoder import create_encoder
 from semppl.nets.heads import Projected, create_head
 from semppl.optim.lars import LARS
 from semppl.optim.schedule import target_decay, warmup_cosine
+from semppl.train.capture import CapturedStep
+from semppl.train.encode import encode
 from semppl.train.state import TrainState
-from semppl.train.step import Plan
-from semppl.views.geometry import cut_views
+from semppl.train.step import Outcome, Plan, train_step_
+from semppl.views.geometry import crop_resize, cut_views
 from semppl.views.masking import Saliency
+from semppl.views.photometric import Augment, augment_at_once, augment_by_order
 from semppl.views.recipe import View, paper_recipe, small_image_recipe
+
+F = TypeVar("F", bound=Callable[..., Any])
+Speed = Literal["eager", "graph", "compile"]
+COMPILE_FROM_STEPS: Final = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +44,8 @@ class Training:
     feed: ResidentFeed
     plan: Plan
     state: TrainState
+    step: Callable[[Batch], Outcome]
+    """Plain or recorded; changes the state."""
     total_steps: int
     device: torch.device
 
@@ -56,8 +66,11 @@ def _build(config: Config, dataset: Dataset, device: torch.device) -> Training:
         probability=config.saliency.probability, min_foreground=config.saliency.min_foreground
     )
 
+    speed = choose_speed(config, total_steps, device)
+    resize = _compiled(crop_resize, speed)
+
     def cut(images: Tensor, masks: Tensor | None, rng: torch.Generator) -> tuple[Tensor, ...]:
-        return cut_views(images, views, config.views.large, rng, masks, saliency)
+        return cut_views(images, views, config.views.large, rng, masks, saliency, resize)
 
     labelled_M = dataset.labels_M != UNLABELLED
     if config.data.labelled_fraction is not None and (labelled_M.all() or not labelled_M.any()):
@@ -70,13 +83,25 @@ def _build(config: Config, dataset: Dataset, device: torch.device) -> Training:
         device=device,
         labelled_fraction=config.data.labelled_fraction,
     )
-    return Training(
-        feed=feed,
-        plan=_plan(config, dataset, views, total_steps, device),
-        state=build_state(config, len(dataset.classes), device),
-        total_steps=total_steps,
-        device=device,
-    )
+    state = build_state(config, len(dataset.classes), device)
+    plan = _plan(config, dataset, views, total_steps, device)
+    step: Callable[[Batch], Outcome] = partial(train_step_, state, plan=plan)
+    if speed != "eager":
+        step = CapturedStep(state, plan)
+    return Training(feed=feed, plan=plan, state=state, step=step, total_steps=total_steps, device=device)
+
+
+def choose_speed(config: Config, total_steps: int, device: torch.device) -> Speed:
+    """What "auto" means: see docs/performance.md for the measurement behind the number."""
+    if device.type != "cuda":
+        return "eager"
+    if config.speed != "auto":
+        return config.speed
+    return "compile" if total_steps >= COMPILE_FROM_STEPS and config.micro_batch is None else "graph"
+
+
+def _compiled(function: F, speed: Speed) -> F:
+    return cast(F, torch.compile(function, dynamic=False)) if speed == "compile" else function
 
 
 def build_views(config: ViewsConfig) -> list[View]:
@@ -126,7 +151,7 @@ def build_state(config: Config, num_classes: int, device: torch.device) -> Train
             seed=stream(config.seed, "queue"),
             device=device,
         )
-    optimizer = _optimizer(config, nn.ModuleList([online, predictor]))
+    optimizer = _optimizer(config, nn.ModuleList([online, predictor]), device)
     return TrainState(online, predictor, None if alone else Target(online), queue, optimizer)
 
 
@@ -186,12 +211,19 @@ def _plan(
     all_others = method.objective == "simclr" and method.negatives == config.images_per_step - 1
     warmup = round(required(optim.warmup_epochs) * len(dataset.labels_M) / config.images_per_step)
     low = uses_bf16(config, device)
+    speed = choose_speed(config, total_steps, device)
+    augment: Augment = augment_by_order
+    if device.type == "cuda":
+        augment = partial(_compiled(augment_at_once, speed), dtype=torch.bfloat16 if low else torch.float32)
     return Plan(
         views=views,
         num_large=config.views.large,
         mean_3=mean_3.to(device),
         std_3=std_3.to(device),
-        objective=build_objective(method),
+        augment=augment,
+        objective=_compiled(build_objective(method), speed),
+        encode=_compiled(encode, speed),
+        micro_batch=config.micro_batch,
         num_positives=method.positives,
         mirrored=method.semantic_partner == "lockstep",
         num_negatives=None if all_others else method.negatives,
@@ -219,7 +251,7 @@ def uses_bf16(config: Config, device: torch.device) -> bool:
     return config.precision == "bf16" or (config.precision == "auto" and device.type == "cuda")
 
 
-def _optimizer(config: Config, module: nn.Module) -> Optimizer:
+def _optimizer(config: Config, module: nn.Module, device: torch.device) -> Optimizer:
     optim, params = config.optim, list(module.parameters())
     decay, momentum, lr = required(optim.weight_decay), optim.momentum, config.peak_lr
     if optim.name == "lars":
@@ -228,9 +260,11 @@ def _optimizer(config: Config, module: nn.Module) -> Optimizer:
         {"params": [p for p in params if p.ndim > 1], "weight_decay": decay},
         {"params": [p for p in params if p.ndim <= 1], "weight_decay": 0.0},
     ]
+    # fused ones read a rate that is a tensor without asking for it
+    on_gpu = device.type == "cuda"
     if optim.name == "sgd":
-        return SGD(groups, lr=lr, momentum=momentum)
-    return AdamW(groups, lr=lr, betas=(momentum, 0.999))
+        return SGD(groups, lr=lr, momentum=momentum, fused=on_gpu or None)
+    return AdamW(groups, lr=lr, betas=(momentum, 0.999), fused=on_gpu or None, capturable=on_gpu)
 
 
 def choose_device(name: str) -> torch.device:

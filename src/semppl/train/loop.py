@@ -15,7 +15,6 @@ from semppl.train.build import Training
 from semppl.train.interrupt import Interrupted, Stopper
 from semppl.train.monitor import Probe, Tally
 from semppl.train.state import TrainState, save_checkpoint
-from semppl.train.step import train_step_
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -60,7 +59,7 @@ def run_loop_(
         while state.step < total and stop.signum is None:
             batch = training.feed(state.step)
             rates = {"lr": training.plan.lr(state.step), "target_decay": training.plan.decay(state.step)}
-            outcome = train_step_(state, batch, training.plan)
+            outcome = training.step(batch)
             watch.note(state.step - 1, outcome.terms.total, batch.index_B)
             tally.add_(outcome, batch)
             images_since += len(batch.labels_B)

@@ -24,7 +24,16 @@ from semppl.train.state import TrainState, load_checkpoint, newest_checkpoint
 # what may differ when a run goes on: where it runs, where the data lies (its content is compared), how often
 # it speaks
 FREE = frozenset(
-    {"source", "device", "precision", "log_every", "probe_every", "checkpoint_every", "keep_checkpoints"}
+    {
+        "source",
+        "device",
+        "precision",
+        "speed",
+        "log_every",
+        "probe_every",
+        "checkpoint_every",
+        "keep_checkpoints",
+    }
 )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from semppl.core.errors import UserError
@@ -15,6 +15,8 @@ from semppl.method.target import Target
 from semppl.nets.heads import Projected
 
 FORMAT = 1
+# options of an optimiser that belong to the device it runs on, so a checkpoint does not decide on them
+OF_DEVICE = ("fused", "foreach", "capturable")
 
 
 @dataclass
@@ -23,10 +25,15 @@ class TrainState:
 
     online: Projected
     predictor: nn.Module
-    target: Target | None
+    target: Target[Projected] | None
     queue: LabelledQueue | None
     optimizer: Optimizer
     step: int = 0
+
+    def set_lr_(self, lr: float | Tensor) -> None:
+        """For the next update."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
 
     def state_dict(self) -> dict[str, Any]:
         """Everything; random draws need no state, being functions of the step."""
@@ -35,16 +42,25 @@ class TrainState:
             "predictor": self.predictor.state_dict(),
             "target": None if self.target is None else self.target.state_dict(),
             "queue": None if self.queue is None else self.queue.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": self._optimizer_state(),
             "step": self.step,
         }
+
+    def _optimizer_state(self) -> dict[str, Any]:
+        state = self.optimizer.state_dict()
+        groups = [{**group, "lr": float(group["lr"])} for group in state["param_groups"]]
+        return {**state, "param_groups": groups}
 
     def load_state_dict_(self, state: dict[str, Any]) -> None:
         """Go on from there."""
         self.load_weights_(state)
         if self.queue is not None:
             self.queue.load_state_dict(state["queue"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        groups = zip(self.optimizer.param_groups, state["optimizer"]["param_groups"], strict=True)
+        options = [
+            {**stored, **{name: mine[name] for name in OF_DEVICE if name in mine}} for mine, stored in groups
+        ]
+        self.optimizer.load_state_dict({**state["optimizer"], "param_groups": options})
         self.step = state["step"]
 
     def load_weights_(self, state: dict[str, Any]) -> None:

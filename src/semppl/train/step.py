@@ -17,10 +17,12 @@ from semppl.method.negatives import draw_negatives
 from semppl.method.objective import Objective, Terms
 from semppl.method.positives import sample_positives
 from semppl.method.pseudo_labels import Pairs, Tie, Votes, semantic_labels, vote
-from semppl.nets.heads import unit
+from semppl.train.encode import Encode, encode, predictions, projections
 from semppl.train.state import TrainState
-from semppl.views.photometric import finish
+from semppl.views.photometric import Augment, draw_photometric
 from semppl.views.recipe import View
+
+Mark = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +33,7 @@ class Plan:
     num_large: int
     mean_3: Tensor
     std_3: Tensor
+    augment: Augment
     objective: Objective
     num_positives: int
     mirrored: bool
@@ -46,6 +49,18 @@ class Plan:
     decay: Callable[[int], float]
     autocast: Callable[[], AbstractContextManager[object]]
     seed: int
+    encode: Encode = encode
+    """May be a compiled one, as may `augment` and `objective`."""
+    micro_batch: int | None = None
+    """Images that go through a network together; None: all of a view."""
+
+
+class Tick(NamedTuple):
+    """What changes from step to step; as tensors where the step is recorded."""
+
+    lr: float | Tensor
+    decay: float | Tensor
+    draw: Callable[[str], torch.Generator]
 
 
 class Outcome(NamedTuple):
@@ -55,23 +70,30 @@ class Outcome(NamedTuple):
     votes: Votes | None
 
 
-def train_step_(state: TrainState, batch: Batch, plan: Plan) -> Outcome:
-    """Change weights, target, queue and clock by one batch."""
+def ignore(phase: str) -> None:
+    """Nobody measures."""
 
-    def draw(name: str) -> torch.Generator:
-        return generator(plan.seed, name, state.step, batch.labels_B.device)
+
+def train_step_(
+    state: TrainState, batch: Batch, plan: Plan, tick: Tick | None = None, mark: Mark = ignore
+) -> Outcome:
+    """Change weights, target, queue and clock by one batch; `mark` hears when a phase is over."""
+    tick = tick or tick_of(plan, state.step, batch.labels_B.device)
 
     # views: uint8 crops → augmented floats, parameters drawn for each image
-    rng = draw("photometric")
-    views_A = [
-        finish(crop, view, plan.mean_3, plan.std_3, rng)
-        for crop, view in zip(batch.crops, plan.views, strict=True)
-    ]
+    rng = tick.draw("photometric")
+    views_A = []
+    for crop, view in zip(batch.crops, plan.views, strict=True):
+        draws = draw_photometric(view, len(crop), rng, crop.device)
+        views_A.append(plan.augment(crop, draws, view, plan.mean_3, plan.std_3))
+    mark("photometric")
 
     # encode: predictions of all views; target projections of the large ones, without gradient
     with plan.autocast():
-        online_ABD = unit(torch.stack([state.predictor(state.online(view)) for view in views_A]))
+        online_ABD = predictions(views_A, state.online, state.predictor, plan.encode, plan.micro_batch)
+        mark("online forward")
         target_VBD, small_target_SBD = target_projections(state, views_A, online_ABD, plan)
+        mark("target forward")
 
     # queue, vote, positives: labelled rows enter, neighbours vote, labels choose
     votes, positives = None, None
@@ -79,30 +101,42 @@ def train_step_(state: TrainState, batch: Batch, plan: Plan) -> Outcome:
         predictions_VBD = online_ABD[: plan.num_large].detach()
         if plan.enqueue_first:
             state.queue.push_(target_VBD.detach(), batch.labels_B, predictions_VBD)
+            mark("queue")
         votes = vote(predictions_VBD, state.queue, k=plan.k, pairs=plan.pairs, tie=plan.tie)
-        labels_B = choose_labels(batch, votes, plan)
+        mark("k-NN")
+        labels_B, rng = choose_labels(batch, votes, plan), tick.draw("positives")
         positives = sample_positives(
-            labels_B, state.queue, len(views_A), plan.num_positives, draw("positives"), mirrored=plan.mirrored
+            labels_B, state.queue, len(views_A), plan.num_positives, rng, mirrored=plan.mirrored
         )
+        mark("positives")
         if not plan.enqueue_first:
             state.queue.push_(target_VBD.detach(), batch.labels_B, predictions_VBD)
+            mark("queue")
 
     # loss: over all (anchor, target) pairs of views, in float32
     negatives_BN = None
     if plan.num_negatives is not None:
-        negatives_BN = draw_negatives(len(batch.labels_B), plan.num_negatives, draw("negatives"))
+        negatives_BN = draw_negatives(len(batch.labels_B), plan.num_negatives, tick.draw("negatives"))
     terms = plan.objective(online_ABD, target_VBD, positives, negatives_BN, small_target_SBD)
+    mark("loss")
 
     # update: weights, then the target from the new weights, then the clock
-    for group in state.optimizer.param_groups:
-        group["lr"] = plan.lr(state.step)
     state.optimizer.zero_grad(set_to_none=True)
     terms.total.backward()
+    mark("backward")
+    state.set_lr_(tick.lr)
     state.optimizer.step()
+    mark("optimiser")
     if state.target is not None:
-        state.target.update_(state.online, plan.decay(state.step))
+        state.target.update_(state.online, tick.decay)
+        mark("target update")
     state.step += 1
     return Outcome(Terms(*(term.detach() for term in terms)), votes)
+
+
+def tick_of(plan: Plan, step: int, device: torch.device) -> Tick:
+    """Rates and generators of a step."""
+    return Tick(plan.lr(step), plan.decay(step), lambda name: generator(plan.seed, name, step, device))
 
 
 def target_projections(
@@ -114,11 +148,12 @@ def target_projections(
     """
     if state.target is None:
         return online_ABD[: plan.num_large], None
+    target = state.target.module
     large_A, small_A = views_A[: plan.num_large], views_A[plan.num_large :]
-    target_VBD = unit(torch.stack([state.target(view) for view in large_A]))
+    target_VBD = projections(large_A, target, plan.encode, plan.micro_batch)
     if not (plan.small_target and small_A):
         return target_VBD, None
-    return target_VBD, unit(torch.stack([state.target(view) for view in small_A]))
+    return target_VBD, projections(small_A, target, plan.encode, plan.micro_batch)
 
 
 def choose_labels(batch: Batch, votes: Votes, plan: Plan) -> Tensor:

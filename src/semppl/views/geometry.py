@@ -5,17 +5,25 @@ Shapes: B images, C channels, H×W pixels, s side of a view.
 Written by hand because torchvision applies one box to a whole batch. A crop, its resizing and its flip are
 one matrix for the rows and one for the columns, so a batch is two batched products; the weights are those of
 torchvision's antialiased bicubic resize (the test compares them). On two CPU cores it is seven times as fast
-as a loop over `resized_crop` at 8 px, twice at 32 px, and three times slower at 96 px (docs/reproduce.md).
+as a loop over `resized_crop` at 8 px, twice at 32 px, and three times slower at 96 px (docs/reproduce.md), so
+there the loop is taken from 64 px on.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import torch
 from torch import Tensor
+from torchvision.transforms import InterpolationMode
+from torchvision.transforms.v2 import functional as V
 
 from semppl.views.masking import Saliency, mask_background
 from semppl.views.recipe import View
+
+Resize = Callable[[Tensor, Tensor, int, Tensor], Tensor]
+
+_LOOP_FROM: Final = 64
 
 
 def cut_views(
@@ -25,8 +33,12 @@ def cut_views(
     generator: torch.Generator,
     masks_BHW: Tensor | None = None,
     saliency: Saliency | None = None,
+    resize: Resize | None = None,
 ) -> tuple[Tensor, ...]:
-    """The uint8 crops of all views, large ones first; backgrounds are removed from large views only."""
+    """The uint8 crops of all views, large ones first; backgrounds are removed from large views only.
+
+    `resize` may be a compiled `crop_resize`.
+    """
     num_images, _, height, width = images_BCHW.shape
     crops = []
     for i, view in enumerate(views):
@@ -35,25 +47,46 @@ def cut_views(
             source = mask_background(images_BCHW, masks_BHW, saliency, generator)
         box_B4 = draw_boxes(num_images, height, width, view, generator)
         flip_B = torch.rand(num_images, generator=generator, device=generator.device) < view.flip
-        crops.append(crop_resize(source, box_B4, view.size, flip_B))
+        crops.append((resize or crop_resize)(source, box_B4, view.size, flip_B))
     return tuple(crops)
 
 
-def draw_boxes(num_images: int, height: int, width: int, view: View, generator: torch.Generator) -> Tensor:
-    """(top, left, height, width) of a crop for each image, in whole pixels.
+def cut_image(image_CHW: Tensor, views: Sequence[View], generator: torch.Generator) -> list[Tensor]:
+    """The uint8 crops of one image of any size on the CPU, in the order of the views."""
+    num_views, (_, height, width) = len(views), image_CHW.shape
+    u_6A = torch.rand(6, num_views, generator=generator)
+    area_2A = torch.tensor([[view.min_area, view.max_area] for view in views]).T
+    box_A4 = place_boxes(u_6A[:5], height, width, area_2A, torch.tensor([view.crop for view in views]))
+    return [
+        _crop_one(image_CHW, box, view.size, flip=coin < view.flip)
+        for view, box, coin in zip(views, box_A4.tolist(), u_6A[5].tolist(), strict=True)
+    ]
 
-    Area uniform in the view's range, log of the aspect uniform in ±log 4/3; a side that exceeds the image is
-    clamped to it (BYOL's sampler), where torchvision would draw again.
+
+def draw_boxes(num_images: int, height: int, width: int, view: View, generator: torch.Generator) -> Tensor:
+    """(top, left, height, width) of a crop for each image, in whole pixels."""
+    u_5B = torch.rand(5, num_images, generator=generator, device=generator.device)
+    return place_boxes(u_5B, height, width, (view.min_area, view.max_area), view.crop)
+
+
+def place_boxes(
+    u_5B: Tensor,
+    height: int,
+    width: int,
+    area: Tensor | tuple[float, float],
+    crop: Tensor | float,
+) -> Tensor:
+    """Boxes [B, 4] from numbers in [0, 1).
+
+    Area uniform in its range, log of the aspect uniform in ±log 4/3; a side that exceeds the image is clamped
+    to it (BYOL's sampler), where torchvision would draw again. With probability 1 − `crop` the whole image.
     """
-    device = generator.device
-    u_5B = torch.rand(5, num_images, generator=generator, device=device)
-    area_B = (view.min_area + (view.max_area - view.min_area) * u_5B[0]) * height * width
+    least, most = area
+    area_B = (least + (most - least) * u_5B[0]) * height * width
     aspect_B = torch.exp((2 * u_5B[1] - 1) * math.log(4 / 3))
-    wide_B = (area_B * aspect_B).sqrt().round().clamp(1, width)
-    high_B = (area_B / aspect_B).sqrt().round().clamp(1, height)
-    if view.crop < 1:
-        whole_B = u_5B[4] >= view.crop
-        wide_B, high_B = wide_B.masked_fill(whole_B, width), high_B.masked_fill(whole_B, height)
+    whole_B = u_5B[4] >= crop
+    wide_B = (area_B * aspect_B).sqrt().round().clamp(1, width).masked_fill(whole_B, width)
+    high_B = (area_B / aspect_B).sqrt().round().clamp(1, height).masked_fill(whole_B, height)
     top_B = (u_5B[2] * (height - high_B + 1)).floor().clamp(max=height - 1)
     left_B = (u_5B[3] * (width - wide_B + 1)).floor().clamp(max=width - 1)
     return torch.stack(
@@ -62,18 +95,33 @@ def draw_boxes(num_images: int, height: int, width: int, view: View, generator: 
 
 
 def crop_resize(images_BCHW: Tensor, box_B4: Tensor, size: int, flip_B: Tensor | None = None) -> Tensor:
-    """Each image's box, resized to size×size by antialiased bicubic, flipped where told; uint8."""
+    """Each image's box, resized to size×size by antialiased bicubic, flipped where told; uint8.
+
+    On a GPU in float16: its 11 bits hold pixels exactly, and a result is off by at most one level.
+    """
+    if flip_B is None:
+        flip_B = torch.zeros(len(images_BCHW), dtype=torch.bool)
+    if images_BCHW.device.type == "cpu" and size >= _LOOP_FROM:
+        rows = zip(images_BCHW, box_B4.tolist(), flip_B.tolist(), strict=True)
+        return torch.stack([_crop_one(image, box, size, flip=flip) for image, box, flip in rows])
     top_B, left_B, high_B, wide_B = box_B4.to(images_BCHW.device).unbind(1)
     rows_BsH = resize_matrix(top_B, high_B, images_BCHW.shape[2], size)
     columns_BsW = resize_matrix(left_B, wide_B, images_BCHW.shape[3], size)
-    if flip_B is not None:
-        flip_B11 = flip_B.to(images_BCHW.device)[:, None, None]
-        columns_BsW = columns_BsW.flip(1).where(flip_B11, columns_BsW)
+    columns_BsW = columns_BsW.flip(1).where(flip_B.to(images_BCHW.device)[:, None, None], columns_BsW)
     num_images, channels, height, width = images_BCHW.shape
-    pixels = images_BCHW.transpose(1, 2).reshape(num_images, height, channels * width).float()
-    pixels = torch.bmm(rows_BsH, pixels).view(num_images, size * channels, width)
-    pixels = torch.bmm(pixels, columns_BsW.transpose(1, 2)).view(num_images, size, channels, size)
-    return pixels.round_().clamp_(0, 255).to(torch.uint8).transpose(1, 2).contiguous()
+    dtype = torch.half if images_BCHW.device.type == "cuda" else torch.float
+    pixels = images_BCHW.transpose(1, 2).reshape(num_images, height, channels * width).to(dtype)
+    pixels = torch.bmm(rows_BsH.to(dtype), pixels).view(num_images, size * channels, width)
+    pixels = torch.bmm(pixels, columns_BsW.to(dtype).transpose(1, 2)).view(num_images, size, channels, size)
+    return pixels.round().clamp(0, 255).to(torch.uint8).transpose(1, 2).contiguous()
+
+
+def _crop_one(image_CHW: Tensor, box: Sequence[float], size: int, *, flip: bool) -> Tensor:
+    top, left, high, wide = (int(side) for side in box)
+    crop = V.resized_crop(
+        image_CHW, top, left, high, wide, [size, size], InterpolationMode.BICUBIC, antialias=True
+    )
+    return crop.flip(2) if flip else crop
 
 
 def resize_whole(images_BCHW: Tensor, size: int) -> Tensor:

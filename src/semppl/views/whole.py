@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
+from semppl.views.colour import normalise
 from semppl.views.geometry import resize_whole
-from semppl.views.photometric import normalise
 
 
 def whole_view(images_N3HW: Tensor, size: int, mean_3: Tensor, std_3: Tensor) -> Tensor:

@@ -1,0 +1,75 @@
+"""The forward passes of a step: predictions of the online network, projections of the target.
+
+Each view goes through a network by itself, so batch norm sees one view at a time, as in BYOL.
+
+In parts of `size` images, activations live for one part at a time: the forward pass keeps none of them, and the
+backward pass computes each part again before it differentiates it. The loss still sees all images together.
+With parts as large as the batch that is activation checkpointing and changes no number; with smaller ones it is
+gradient caching, and batch norm sees a part at a time.
+
+Shapes: B images, V large views, S small, A = V + S, D dims.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.checkpoint import checkpoint
+
+from semppl.nets.heads import Projected, unit
+
+Encode = Callable[[nn.Module, Tensor], Tensor]
+
+
+def encode(encoder: nn.Module, images_BCHW: Tensor) -> Tensor:
+    """Features; a function so that one compiled version serves every encoder."""
+    return encoder(images_BCHW)
+
+
+def predictions(
+    views_A: Sequence[Tensor], online: Projected, predictor: nn.Module, encode: Encode, size: int | None
+) -> Tensor:
+    """Unit predictions [A, B, D] with gradients."""
+
+    def predict(images: Tensor) -> Tensor:
+        return predictor(online.projector(encode(online.encoder, images)))
+
+    def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+        return nullcontext(), statistics_kept([online, predictor])
+
+    def in_parts(view: Tensor) -> Tensor:
+        if size is None:
+            return predict(view)
+        parts = [
+            checkpoint(predict, part, use_reentrant=False, preserve_rng_state=False, context_fn=contexts)
+            for part in view.split(size)
+        ]
+        return torch.cat(parts)
+
+    return unit(torch.stack([in_parts(view) for view in views_A]))
+
+
+@torch.no_grad()
+def projections(views: Sequence[Tensor], target: Projected, encode: Encode, size: int | None) -> Tensor:
+    """Unit projections [V, B, D] without gradients."""
+    projected = []
+    for view in views:
+        parts = view.split(size) if size is not None else [view]
+        projected.append(torch.cat([target.projector(encode(target.encoder, part)) for part in parts]))
+    return unit(torch.stack(projected))
+
+
+@contextmanager
+def statistics_kept(modules: Sequence[nn.Module]) -> Iterator[None]:
+    """Batch norm normalises by the batch as before and does not count it again."""
+    layers = [layer for module in modules for layer in module.modules() if isinstance(layer, _BatchNorm)]
+    before = [layer.track_running_stats for layer in layers]
+    for layer in layers:
+        layer.track_running_stats = False
+    try:
+        yield
+    finally:
+        for layer, tracked in zip(layers, before, strict=True):
+            layer.track_running_stats = tracked
