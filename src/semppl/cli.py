@@ -5,6 +5,7 @@ import inspect
 import io
 import os
 import re
+import shlex
 import signal
 import sys
 import traceback
@@ -15,6 +16,7 @@ from typing import Annotated, Literal, NoReturn
 
 import tyro
 
+from semppl.bench.settings import BenchSettings
 from semppl.config import Config, from_yaml
 from semppl.core.errors import RunError, UserError, choose
 from semppl.core.rundir import RunDirectory
@@ -68,15 +70,20 @@ class Demo:
     """Show the traceback of an error."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Bench(BenchSettings):
+    """See BenchSettings."""
+
+    show: Path | None = None
+    """Measure nothing: show the tables of an earlier bench.json and, with --out, draw its picture there."""
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a verb and leave with its exit status: 0, 2 for the user's input, 1 for a failure while running."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
         verb = _parse(arguments)
-        if isinstance(verb, Demo):
-            _demo(verb)
-        elif isinstance(verb, Pretrain):
-            _pretrain(verb)
+        _run(verb, arguments)
     except (UserError, RunError) as error:
         _leave(str(error), getattr(error, "signum", None), 2 if isinstance(error, UserError) else 1)
     except KeyboardInterrupt:
@@ -90,6 +97,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         lines = str(error).splitlines() or [""]
         _leave(f"{type(error).__name__}: {lines[0]} (--debug shows where)", None, 1)
     sys.exit(0)
+
+
+def _run(verb: object, arguments: list[str]) -> None:
+    if isinstance(verb, Demo):
+        _demo(verb)
+    elif isinstance(verb, Pretrain):
+        _pretrain(verb)
+    elif isinstance(verb, Bench):
+        _bench(verb, arguments)
 
 
 def _leave(message: str, signum: int | None, status: int) -> NoReturn:
@@ -106,8 +122,11 @@ def _parse(arguments: list[str]) -> object:
         sys.exit(0)
     start = _starting_point(arguments) if arguments[:1] == ["pretrain"] else Config()
     verbs = tyro.extras.subcommand_type_from_defaults(
-        {"demo": Demo(), "pretrain": Pretrain(config=start)},
-        descriptions={"demo": inspect.getdoc(Demo) or "", "pretrain": inspect.getdoc(Pretrain) or ""},
+        {"demo": Demo(), "pretrain": Pretrain(config=start), "bench": Bench()},
+        descriptions={
+            name: inspect.getdoc(verb) or ""
+            for name, verb in (("demo", Demo), ("pretrain", Pretrain), ("bench", BenchSettings))
+        },
         prefix_names=False,
     )
     words = io.StringIO()
@@ -211,3 +230,19 @@ def _demo(verb: Demo) -> None:
         console=Console(markup=False),
         overwrite=verb.overwrite,
     )
+
+
+def _bench(verb: Bench, arguments: list[str]) -> None:
+    from rich.console import Console
+
+    from semppl.bench.picture import draw_scaling
+    from semppl.bench.run import PICTURE, load_bench, run_bench, show_bench
+
+    console = Console(markup=False)
+    if verb.show is None:
+        run_bench(verb, shlex.join(["semppl", *arguments]), console)
+        return
+    result = load_bench(verb.show)
+    show_bench(result, console)
+    if verb.out is not None and "scaling" in result:
+        draw_scaling(result["scaling"], verb.out / PICTURE)

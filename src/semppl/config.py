@@ -168,13 +168,13 @@ class Config:
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """auto: bf16 on a GPU, fp32 on a CPU; losses and norms are always fp32."""
     speed: Literal["auto", "eager", "graph", "compile"] = "auto"
-    """Of a GPU: eager, graph (recorded once and replayed), compile (compiled, then recorded). auto: graph, and
-    compile in runs long enough to earn the minutes that it takes."""
+    """Of a GPU: eager, graph (recorded once and replayed), compile (compiled, then recorded). auto: graph,
+    and compile in runs long enough to earn the minutes that it takes."""
     micro_batch: int | None = None
     """Images encoded at a time, to save memory for a third more time; the loss still sees the whole batch. A
     number below the batch size is what batch norm then sees."""
-    log_every: int = 10
-    """Steps between two lines of metrics."""
+    log_every: int | None = None
+    """Steps between two lines of metrics; by default 10, and more in runs of more than 10,000 steps."""
     probe_every: float = 5.0
     """Epochs between two looks at the features (k-NN on labels, spread, rank)."""
     checkpoint_every: float = 5.0

@@ -26,6 +26,7 @@ def resolved(config: Config, *, image_size: int, num_images: int, num_classes: i
     tiny = large <= 64
     return replace(
         config,
+        log_every=_first(config.log_every, max(10, steps // 1000)),
         data=replace(config.data, split_seed=config.split_seed),
         views=replace(
             views,

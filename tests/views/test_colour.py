@@ -105,6 +105,15 @@ def test_blur_is_a_weighted_sum_over_neighbours_with_black_outside(taps):
     assert torch.allclose(blur(x, torch.tensor(sigma), taps), expected, atol=1e-5)
 
 
+def test_both_ways_to_blur_agree_to_half_a_grey_level():
+    x, sigma_B = _noise(4, 16), torch.tensor([0.1, 0.5, 1.3, 2.0])
+    weight_BT = torch.exp(-(torch.arange(4.0) ** 2) / (2 * sigma_B[:, None] ** 2))
+    weight_BT = weight_BT / (2 * weight_BT.sum(1, keepdim=True) - 1)
+    products = colour._blur_by_products(x, weight_BT)
+    assert (products - colour._blur_by_shifts(x, weight_BT)).abs().max() < 0.5 / 255
+    assert torch.allclose(blur(x, sigma_B, 7), colour._blur_by_shifts(x, weight_BT))
+
+
 def test_blur_darkens_borders_only():
     blurred = blur(torch.ones(1, 3, 12, 12), torch.tensor([1.5]), 5)
     assert torch.allclose(blurred[:, :, 2:-2, 2:-2], torch.tensor(1.0))

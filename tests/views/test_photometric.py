@@ -3,19 +3,18 @@ import itertools
 
 import pytest
 import torch
-from torch import Tensor
-
 from tests.views.test_colour import adjust_brightness, adjust_colour, adjust_contrast, grey
+from torch import Tensor
 
 from semppl.views.colour import blur, normalise, solarise
 from semppl.views.photometric import (
-    Draws,
     augment_at_once,
     augment_by_order,
     draw_photometric,
     finish,
+    interpret,
 )
-from semppl.views.recipe import View
+from semppl.views.recipe import View, paper_recipe
 
 _ZERO, _ONE = torch.zeros(3), torch.ones(3)
 
@@ -57,9 +56,10 @@ def _jitter(augment, x: Tensor, view: View, amounts: list[float] | None = None) 
     """The jitter alone, with drawn or given amounts."""
     draws = draw_photometric(view, len(x), _generator(), x.device)
     if amounts is not None:
-        amount_4B = torch.tensor(amounts)[:, None].expand(4, len(x))
-        draws = Draws(draws.jitter._replace(amount_4B=amount_4B), None, None, None, None)
-    return augment(255 * x, draws, view, _ZERO, _ONE)
+        strength = torch.tensor([view.brightness, view.contrast, view.saturation, view.hue])
+        share_4 = (torch.tensor(amounts) / strength.clamp(min=1e-9) + 1) / 2
+        draws.u_13B[8:12] = share_4[:, None]
+    return augment(255 * x, draws, _ZERO, _ONE)
 
 
 @pytest.mark.parametrize(
@@ -202,8 +202,9 @@ def test_the_steps_come_in_byols_order(augment):
     view = _plain(20, grey=1.0, blur=1.0, solarise=1.0)
     x = blur(_grey(crops.float() / 255), torch.full((2,), 1.05), 3)
     expected = normalise(solarise(x, "invert"), mean_3, std_3)
-    draws = draw_photometric(view, 2, _generator(), crops.device)._replace(sigma_B=torch.full((2,), 1.05))
-    assert torch.allclose(augment(crops, draws, view, mean_3, std_3), expected, atol=1e-5)
+    draws = draw_photometric(view, 2, _generator(), crops.device)
+    draws.u_13B[12] = 0.5
+    assert torch.allclose(augment(crops, draws, mean_3, std_3), expected, atol=1e-5)
 
 
 def test_each_image_is_blurred_by_its_own_width_from_a_tenth_to_two_pixels():
@@ -247,21 +248,44 @@ def test_both_ways_give_the_same_views(changes):
     view = View(size=20, min_area=0.1, **changes)
     mean_3, std_3 = torch.tensor([0.4, 0.5, 0.6]), torch.tensor([0.2, 0.3, 0.4])
     draws = draw_photometric(view, len(crops), _generator(), crops.device)
-    one = augment_at_once(crops, draws, view, mean_3, std_3)
-    other = augment_by_order(crops, draws, view, mean_3, std_3)
+    one = augment_at_once(crops, draws, mean_3, std_3)
+    other = augment_by_order(crops, draws, mean_3, std_3)
     # a pixel within rounding of the middle may fall on either side of a solarisation by threshold
     far = (one - other).abs() > 1e-4
     assert far.float().mean() < (1e-3 if view.solarise_by == "binarise" else 1e-9)
     assert one.is_contiguous(memory_format=torch.channels_last)
 
 
+def test_parts_that_drew_the_same_number_still_have_places_of_their_own():
+    view = View(size=8, min_area=0.1)
+    draws = draw_photometric(view, 3, _generator(), torch.device("cpu"))
+    draws.u_13B[4:8] = torch.tensor([[0.5, 0.5, 0.2], [0.5, 0.1, 0.2], [0.5, 0.5, 0.7], [0.5, 0.5, 0.2]])
+    places = interpret(draws).place_4B
+    assert places.T.tolist() == [[0, 1, 2, 3], [1, 0, 2, 3], [0, 1, 3, 2]]
+
+
+def test_odd_and_even_views_share_a_compiled_stage():
+    graphs = []
+
+    def count(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    stage = torch.compile(augment_at_once, dynamic=False, backend=count)
+    for view in paper_recipe(4, 2, 40, 24):
+        crops = _crops(2, view.size)
+        draws = draw_photometric(view, 2, _generator(), crops.device)
+        stage(crops, draws, _ZERO, _ONE)
+    assert len(graphs) == 2
+
+
 def test_a_compiled_stage_gives_the_same_views():
     crops = _crops(6, 12)
     view = View(size=12, min_area=0.1, blur=0.5, blur_taps=3, solarise=0.5)
     draws = draw_photometric(view, 6, _generator(), crops.device)
-    plain = augment_at_once(crops, draws, view, _ZERO, _ONE)
+    plain = augment_at_once(crops, draws, _ZERO, _ONE)
     compiled = torch.compile(augment_at_once, dynamic=False, backend="aot_eager")
-    assert torch.allclose(compiled(crops, draws, view, _ZERO, _ONE), plain, atol=1e-5)
+    assert torch.allclose(compiled(crops, draws, _ZERO, _ONE), plain, atol=1e-5)
 
 
 def test_equal_images_of_a_batch_become_different_views():

@@ -36,19 +36,50 @@ class ResidentFeed:
         self._labelled_fraction = labelled_fraction
         self.num_images = len(dataset.labels_M)
         self._labelled_M = dataset.labels_M != UNLABELLED
-        self._images = dataset.images_M3HW.to(device)
+        self.images = dataset.images_M3HW.to(device)
         self._labels = dataset.labels_M.to(device)
         self._masks = None if dataset.masks_MHW is None else dataset.masks_MHW.to(device)
         self._oracle = None if dataset.oracle_M is None else dataset.oracle_M.to(device)
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._next: tuple[int, Batch, torch.cuda.Event] | None = None
 
     def __call__(self, step: int) -> Batch:
-        """The batch of a step; the same step always gives the same batch."""
+        """The batch of a step; the same step always gives the same batch.
+
+        On a GPU the next one is made beside the step that uses this one.
+        """
+        if self._stream is None:
+            return self._make(step)
+        current = torch.cuda.current_stream(self._device)
+        if self._next is None or self._next[0] != step:
+            self._next = self._make_beside(step, current)
+        _, batch, made = self._next
+        current.wait_event(made)
+        for tensor in (*batch.crops, batch.labels_B, batch.index_B, batch.oracle_B):
+            if tensor is not None:
+                tensor.record_stream(current)
+        self._next = self._make_beside(step + 1, current)
+        return batch
+
+    def _make_beside(self, step: int, current: torch.cuda.Stream) -> tuple[int, Batch, torch.cuda.Event]:
+        if self._stream is None:
+            raise AssertionError("streams belong to GPUs")
+        # not before the steps so far are done: one batch ahead is enough
+        self._stream.wait_stream(current)
+        with torch.cuda.stream(self._stream):
+            batch, made = self._make(step), torch.cuda.Event()
+            made.record(self._stream)
+        return step, batch, made
+
+    def _make(self, step: int) -> Batch:
         index_B = batch_indices(step, self.batch_size, self._labelled_M, self._seed, self._labelled_fraction)
-        index_B = index_B.to(self._device)
+        if self._stream is not None:
+            # from pageable memory the host would wait for everything before it
+            index_B = index_B.pin_memory().to(self._device, non_blocking=True)
         masks_BHW = None if self._masks is None else self._masks[index_B]
         rng = generator(self._seed, "geometry", step, self._device)
         return Batch(
-            crops=self._cut(self._images[index_B], masks_BHW, rng),
+            crops=self._cut(self.images[index_B], masks_BHW, rng),
             labels_B=self._labels[index_B],
             index_B=index_B,
             oracle_B=None if self._oracle is None else self._oracle[index_B],

@@ -3,7 +3,7 @@
 Shapes: V large views, B images, C queue capacity, D dims, J ballots, K neighbours, R rows of anything.
 """
 
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,6 +11,11 @@ from torch.nn import functional as F
 
 from semppl.core.labels import UNLABELLED
 from semppl.method.queue import LabelledQueue
+
+# cosines held at a time: 50 MB of float32, which fits into the cache of a large GPU
+_COSINES: Final = 12 * 2**20
+# added to the cosine of a key that must not be found
+_OUT_OF_REACH: Final = -4.0
 
 Pairs = Literal["all", "same", "one"]
 Tie = Literal["lowest", "similarity"]
@@ -58,10 +63,12 @@ def vote(
         similarity_RK, labels_RK = nearest(
             queries_RD, queue.embeddings_VCD[i], queue.labels_C, k, rounded=True
         )
-        ballot = majority(labels_RK, similarity_RK, tie)
+        labels_R, similarity_R = labels_RK[:, 0], similarity_RK[:, 0]
+        if k > 1:
+            labels_R, _, similarity_R, _ = majority(labels_RK, similarity_RK, tie)
         num_ballots = queue.views if pairs == "all" else 1
-        ballots.append(ballot.labels_R.view(num_ballots, num_images))
-        similarities.append(ballot.similarity_R.view(num_ballots, num_images))
+        ballots.append(labels_R.view(num_ballots, num_images))
+        similarities.append(similarity_R.view(num_ballots, num_images))
     ballots_JB = torch.cat(ballots)
     winner = majority(ballots_JB.T, torch.cat(similarities).T, tie)
     return Votes(winner.labels_R, winner.counts_R, ballots_JB)
@@ -79,32 +86,56 @@ def nearest(
     """Exact k nearest keys by cosine, for queries of unit length: their (similarity, label), best first.
 
     Keys labelled UNLABELLED are never found; missing neighbours have similarity −inf and label UNLABELLED.
-    The keys are read in chunks and the best k kept, so no R×C matrix is held: a chunk has at most 2²³ cosines.
-    With `rounded`, a GPU reads both sides in float16 and adds up in float32: neighbours whose cosines differ by
-    less than about 10⁻⁴ may change places (`semppl bench` measures how often a label changes).
+    The keys are read in chunks and the best k kept, so at most 50 MB of cosines are held, whatever R×C is.
+    With `rounded`, a GPU reads both sides in float16 and adds up in float32: neighbours whose cosines differ
+    by less than about 10⁻⁴ may change places (`semppl bench` measures how often a label changes).
     """
     num_queries = len(queries_RD)
-    chunk = chunk or min(8192, max(256, 2**23 // max(num_queries, 1)))
-    best_RK = queries_RD.new_full((num_queries, k), -torch.inf)
-    label_RK = labels_C.new_full((num_queries, k), UNLABELLED)
+    chunk = chunk or min(max(_COSINES // max(num_queries, 1), 256), 12_288)
+    valid_C = labels_C != UNLABELLED
     rounded = rounded and queries_RD.device.type == "cuda"
-    queries_RD = queries_RD.half() if rounded else queries_RD
-    for keys, labels in zip(keys_CD.split(chunk), labels_C.split(chunk), strict=True):
-        keys = F.normalize(keys, dim=-1)  # noqa: PLW2901
+    if rounded:
+        queries_RD = _marked(queries_RD, 1.0)
+        keys_CD = _marked(F.normalize(keys_CD, dim=-1), torch.where(valid_C, 0.0, _OUT_OF_REACH))
+    tops, columns = [], []
+    for start in range(0, len(keys_CD), chunk):
+        keys, valid = keys_CD[start : start + chunk], valid_C[start : start + chunk]
         if rounded:
-            similarity = torch.mm(queries_RD, keys.half().T, out_dtype=torch.float32)
+            similarity = torch.mm(queries_RD, keys.T, out_dtype=torch.float32)
         else:
-            similarity = queries_RD @ keys.T
-        similarity.masked_fill_(labels == UNLABELLED, -torch.inf)
-        if k == 1:
-            top, column = similarity.max(1, keepdim=True)
-            label_RK = labels[column].where(top > best_RK, label_RK)
-            best_RK = torch.maximum(top, best_RK)
-            continue
-        top, column = similarity.topk(min(k, len(labels)), dim=1)
-        best_RK, position = torch.cat([best_RK, top], dim=1).topk(k, dim=1)
-        label_RK = torch.cat([label_RK, labels[column]], dim=1).gather(1, position)
-    return best_RK, label_RK.where(best_RK > -torch.inf, UNLABELLED)
+            similarity = (queries_RD @ F.normalize(keys, dim=-1).T).masked_fill_(~valid, -torch.inf)
+        top, column = _best(similarity, min(k, len(keys)))
+        tops.append(top)
+        columns.append(column + start if start else column)
+    best_RK, column_RK = tops[0], columns[0]
+    if len(tops) > 1:
+        best_RK = torch.cat(tops, dim=1)
+        best_RK, position_RK = _best(best_RK, min(k, best_RK.shape[1]))
+        column_RK = torch.cat(columns, dim=1).gather(1, position_RK)
+    label_RK = labels_C[column_RK]
+    best_RK = best_RK.masked_fill(label_RK == UNLABELLED, -torch.inf)
+    if missing := k - best_RK.shape[1]:
+        best_RK = F.pad(best_RK, (0, missing), value=-torch.inf)
+        label_RK = F.pad(label_RK, (0, missing), value=UNLABELLED)
+    return best_RK, label_RK
+
+
+def _best(similarity_RC: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest of each row and their columns."""
+    best_RK, column_RK = similarity_RC.max(1, keepdim=True) if k == 1 else similarity_RC.topk(k, dim=1)
+    return best_RK, column_RK
+
+
+def _marked(vectors_RD: Tensor, mark: Tensor | float) -> Tensor:
+    """In float16 with eight more dimensions, of which the first says how far a key is out of reach.
+
+    So the product itself hides keys without a label, and rows stay aligned to 16 bytes.
+    """
+    num_rows, dim = vectors_RD.shape
+    marked = torch.zeros(num_rows, dim + 8, dtype=torch.half, device=vectors_RD.device)
+    marked[:, :dim] = vectors_RD
+    marked[:, dim] = mark
+    return marked
 
 
 class Majority(NamedTuple):

@@ -97,7 +97,7 @@ class LabelledQueue:
         self._labels[slots_M] = labels_M.to(self._labels)
         if self._predictions is not None and predictions_VMD is not None:
             self._predictions[:, slots_M] = predictions_VMD.to(self._predictions)
-        self._labels[self.capacity] = UNLABELLED
+        self._labels[self.capacity :].fill_(UNLABELLED)
         # in place, as everything here: a recorded step finds its queue where it was
         self._cursor.add_(valid_M.sum()).remainder_(self.capacity)
 

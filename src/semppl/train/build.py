@@ -24,17 +24,17 @@ from semppl.nets.heads import Projected, create_head
 from semppl.optim.lars import LARS
 from semppl.optim.schedule import target_decay, warmup_cosine
 from semppl.train.capture import CapturedStep
-from semppl.train.encode import encode
+from semppl.train.encode import Nets, encode, through
 from semppl.train.state import TrainState
 from semppl.train.step import Outcome, Plan, train_step_
 from semppl.views.geometry import crop_resize, cut_views
 from semppl.views.masking import Saliency
-from semppl.views.photometric import Augment, augment_at_once, augment_by_order
+from semppl.views.photometric import Augment, augment_at_once, augment_on_cpu
 from semppl.views.recipe import View, paper_recipe, small_image_recipe
 
 F = TypeVar("F", bound=Callable[..., Any])
 Speed = Literal["eager", "graph", "compile"]
-COMPILE_FROM_STEPS: Final = 10_000
+COMPILE_FROM_STEPS: Final = 5_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,7 @@ class Training:
     state: TrainState
     step: Callable[[Batch], Outcome]
     """Plain or recorded; changes the state."""
+    speed: Speed
     total_steps: int
     device: torch.device
 
@@ -88,7 +89,9 @@ def _build(config: Config, dataset: Dataset, device: torch.device) -> Training:
     step: Callable[[Batch], Outcome] = partial(train_step_, state, plan=plan)
     if speed != "eager":
         step = CapturedStep(state, plan)
-    return Training(feed=feed, plan=plan, state=state, step=step, total_steps=total_steps, device=device)
+    return Training(
+        feed=feed, plan=plan, state=state, step=step, speed=speed, total_steps=total_steps, device=device
+    )
 
 
 def choose_speed(config: Config, total_steps: int, device: torch.device) -> Speed:
@@ -212,7 +215,7 @@ def _plan(
     warmup = round(required(optim.warmup_epochs) * len(dataset.labels_M) / config.images_per_step)
     low = uses_bf16(config, device)
     speed = choose_speed(config, total_steps, device)
-    augment: Augment = augment_by_order
+    augment: Augment = augment_on_cpu
     if device.type == "cuda":
         augment = partial(_compiled(augment_at_once, speed), dtype=torch.bfloat16 if low else torch.float32)
     return Plan(
@@ -222,7 +225,7 @@ def _plan(
         std_3=std_3.to(device),
         augment=augment,
         objective=_compiled(build_objective(method), speed),
-        encode=_compiled(encode, speed),
+        nets=Nets(_compiled(encode, speed), _compiled(through, speed)),
         micro_batch=config.micro_batch,
         num_positives=method.positives,
         mirrored=method.semantic_partner == "lockstep",
@@ -241,6 +244,7 @@ def _plan(
             total=total_steps,
             schedule=method.target_schedule,
         ),
+        constant_decay=method.target_decay if method.target_schedule == "constant" else None,
         autocast=lambda: torch.autocast(device.type, torch.bfloat16, enabled=low),
         seed=config.seed,
     )

@@ -1,8 +1,8 @@
 """The whole step recorded once as a CUDA graph and replayed: the host sends one command instead of thousands.
 
 A step can be recorded because its shapes are fixed, nothing in it asks the device for a number, and all that
-changes from one step to the next is written into memory that the recording reads: the batch, the rates, and the
-seeds of the generators. A replayed step computes what `train_step_` computes.
+changes from one step to the next is written into memory that the recording reads: the batch, the rates, and
+the seeds of the generators. A replayed step computes what `train_step_` computes (`semppl bench` compares).
 """
 
 from dataclasses import replace
@@ -73,7 +73,8 @@ class CapturedStep:
 
     @property
     def _tick(self) -> Tick:
-        return Tick(self._lr, self._decay, self._draw)
+        constant = self._plan.constant_decay
+        return Tick(self._lr, self._decay if constant is None else constant, self._draw)
 
     def _record_(self, batch: Batch) -> None:
         self._batch = replace(
@@ -91,7 +92,8 @@ class CapturedStep:
         # the recording has memory of its own: what the first steps used is given back before
         torch.cuda.empty_cache()
         try:
-            with torch.cuda.graph(graph, stream=self._stream):
+            # other threads, such as those that pin memory for the feed, go on meanwhile
+            with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
                 self._outcome = train_step_(self._state, self._batch, self._plan, self._tick, self._mark)
         except torch.OutOfMemoryError:
             raise

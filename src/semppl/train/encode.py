@@ -2,16 +2,17 @@
 
 Each view goes through a network by itself, so batch norm sees one view at a time, as in BYOL.
 
-In parts of `size` images, activations live for one part at a time: the forward pass keeps none of them, and the
-backward pass computes each part again before it differentiates it. The loss still sees all images together.
-With parts as large as the batch that is activation checkpointing and changes no number; with smaller ones it is
-gradient caching, and batch norm sees a part at a time.
+In parts of `size` images, activations live for one part at a time: the forward pass keeps none of them, and
+the backward pass computes each part again before it differentiates it. The loss still sees all images
+together. With parts as large as the batch that is activation checkpointing and changes no number; with
+smaller ones it is gradient caching, and batch norm sees a part at a time.
 
 Shapes: B images, V large views, S small, A = V + S, D dims.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,21 +21,34 @@ from torch.utils.checkpoint import checkpoint
 
 from semppl.nets.heads import Projected, unit
 
-Encode = Callable[[nn.Module, Tensor], Tensor]
-
 
 def encode(encoder: nn.Module, images_BCHW: Tensor) -> Tensor:
     """Features; a function so that one compiled version serves every encoder."""
     return encoder(images_BCHW)
 
 
+def through(head: nn.Module, vectors_BF: Tensor) -> Tensor:
+    """The same for projectors and predictors."""
+    return head(vectors_BF)
+
+
+class Nets(NamedTuple):
+    """How networks are called: as they are, or through compiled versions of these functions."""
+
+    encode: Callable[[nn.Module, Tensor], Tensor] = encode
+    through: Callable[[nn.Module, Tensor], Tensor] = through
+
+
+PLAIN: Final = Nets()
+
+
 def predictions(
-    views_A: Sequence[Tensor], online: Projected, predictor: nn.Module, encode: Encode, size: int | None
+    views_A: Sequence[Tensor], online: Projected, predictor: nn.Module, nets: Nets, size: int | None
 ) -> Tensor:
     """Unit predictions [A, B, D] with gradients."""
 
     def predict(images: Tensor) -> Tensor:
-        return predictor(online.projector(encode(online.encoder, images)))
+        return nets.through(predictor, nets.through(online.projector, nets.encode(online.encoder, images)))
 
     def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
         return nullcontext(), statistics_kept([online, predictor])
@@ -52,12 +66,13 @@ def predictions(
 
 
 @torch.no_grad()
-def projections(views: Sequence[Tensor], target: Projected, encode: Encode, size: int | None) -> Tensor:
+def projections(views: Sequence[Tensor], target: Projected, nets: Nets, size: int | None) -> Tensor:
     """Unit projections [V, B, D] without gradients."""
     projected = []
     for view in views:
         parts = view.split(size) if size is not None else [view]
-        projected.append(torch.cat([target.projector(encode(target.encoder, part)) for part in parts]))
+        outputs = [nets.through(target.projector, nets.encode(target.encoder, part)) for part in parts]
+        projected.append(torch.cat(outputs))
     return unit(torch.stack(projected))
 
 

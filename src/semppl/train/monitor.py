@@ -3,6 +3,8 @@
 Shapes: B images of a batch, J ballots, L labelled images, F features.
 """
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import final
 
 import torch
@@ -90,6 +92,7 @@ class Probe:
         mean_3: Tensor,
         std_3: Tensor,
         size: int,
+        autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
         *,
         most: int = 2048,
         neighbours: int = 5,
@@ -100,6 +103,7 @@ class Probe:
         self._labelled = dataset.images_M3HW[labelled_L].to(mean_3.device)
         self._sample = dataset.images_M3HW[sample_N].to(mean_3.device)
         self._mean_3, self._std_3, self._size, self._neighbours = mean_3, std_3, size, neighbours
+        self._autocast = autocast
 
     @torch.no_grad()
     def __call__(self, encoder: nn.Module) -> dict[str, float]:
@@ -119,7 +123,8 @@ class Probe:
 
     def _features(self, encoder: nn.Module, images: Tensor) -> Tensor:
         views = (whole_view(part, self._size, self._mean_3, self._std_3) for part in images.split(256))
-        return torch.cat([encoder(view) for view in views]).float()
+        with self._autocast():
+            return torch.cat([encoder(view) for view in views]).float()
 
 
 def evenly(index_N: Tensor, most: int) -> Tensor:
@@ -146,6 +151,10 @@ def spread(features_NF: Tensor) -> float:
 
 def effective_rank(features_NF: Tensor) -> float:
     """exp of the entropy of the normalised singular values (RankMe): how many dimensions are in use."""
-    values = torch.linalg.svdvals(features_NF.float())
+    # eigenvalues of the smaller Gram matrix: on a GPU far quicker than singular values
+    features_NF = features_NF.double()
+    wide = features_NF.shape[0] < features_NF.shape[1]
+    gram = features_NF @ features_NF.T if wide else features_NF.T @ features_NF
+    values = torch.linalg.eigvalsh(gram).clamp(min=0).sqrt()
     share = values / values.sum().clamp(min=1e-12) + 1e-12
     return float(torch.exp(-(share * share.log()).sum()))

@@ -83,10 +83,8 @@ def pretrain(
         _resume_(training, run, facts)
     elif init_from is not None:
         _start_from_(training.state, init_from)
-    console.print(dataset.describe(), highlight=False)
-    if resume:
-        console.print(f"going on from step {training.state.step} of {training.total_steps}", highlight=False)
-    else:
+    _announce(training, dataset, console, resume=resume)
+    if not resume:
         run.prepare_(facts["config"], overwrite=overwrite)
     # on resuming, too: a run that was killed at its very start may lack them
     run.checkpoints.mkdir(exist_ok=True)
@@ -99,6 +97,16 @@ def pretrain(
     return training.state
 
 
+def _announce(training: Training, dataset: Dataset, console: Console, *, resume: bool) -> None:
+    lines = [dataset.describe()]
+    if resume:
+        lines.append(f"going on from step {training.state.step} of {training.total_steps}")
+    if training.speed == "compile":
+        lines.append("compiling: the first steps take a minute or more (--speed graph avoids it)")
+    for line in lines:
+        console.print(line, highlight=False)
+
+
 def _loop_(
     training: Training,
     run: RunDirectory,
@@ -109,10 +117,10 @@ def _loop_(
     hint: str,
 ) -> None:
     num_images, plan, start = len(dataset.labels_M), training.plan, training.state.step
-    probe = Probe(dataset, plan.mean_3, plan.std_3, required(config.views.large_size))
+    probe = Probe(dataset, plan.mean_3, plan.std_3, required(config.views.large_size), plan.autocast)
     tally = Tally(dataset.hidden, config.num_ballots, training.device)
     cadence = Cadence(
-        log=config.log_every,
+        log=required(config.log_every),
         probe=config.steps_of(config.probe_every, num_images),
         checkpoint=config.steps_of(config.checkpoint_every, num_images),
         keep=config.keep_checkpoints,

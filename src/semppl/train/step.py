@@ -17,7 +17,7 @@ from semppl.method.negatives import draw_negatives
 from semppl.method.objective import Objective, Terms
 from semppl.method.positives import sample_positives
 from semppl.method.pseudo_labels import Pairs, Tie, Votes, semantic_labels, vote
-from semppl.train.encode import Encode, encode, predictions, projections
+from semppl.train.encode import PLAIN, Nets, predictions, projections
 from semppl.train.state import TrainState
 from semppl.views.photometric import Augment, draw_photometric
 from semppl.views.recipe import View
@@ -49,8 +49,10 @@ class Plan:
     decay: Callable[[int], float]
     autocast: Callable[[], AbstractContextManager[object]]
     seed: int
-    encode: Encode = encode
-    """May be a compiled one, as may `augment` and `objective`."""
+    nets: Nets = PLAIN
+    """Compiled or not, as are `augment` and `objective`."""
+    constant_decay: float | None = None
+    """The decay, if it is the same in every step."""
     micro_batch: int | None = None
     """Images that go through a network together; None: all of a view."""
 
@@ -81,16 +83,12 @@ def train_step_(
     tick = tick or tick_of(plan, state.step, batch.labels_B.device)
 
     # views: uint8 crops → augmented floats, parameters drawn for each image
-    rng = tick.draw("photometric")
-    views_A = []
-    for crop, view in zip(batch.crops, plan.views, strict=True):
-        draws = draw_photometric(view, len(crop), rng, crop.device)
-        views_A.append(plan.augment(crop, draws, view, plan.mean_3, plan.std_3))
+    views_A = augmented(batch, plan, tick.draw("photometric"))
     mark("photometric")
 
     # encode: predictions of all views; target projections of the large ones, without gradient
     with plan.autocast():
-        online_ABD = predictions(views_A, state.online, state.predictor, plan.encode, plan.micro_batch)
+        online_ABD = predictions(views_A, state.online, state.predictor, plan.nets, plan.micro_batch)
         mark("online forward")
         target_VBD, small_target_SBD = target_projections(state, views_A, online_ABD, plan)
         mark("target forward")
@@ -139,6 +137,15 @@ def tick_of(plan: Plan, step: int, device: torch.device) -> Tick:
     return Tick(plan.lr(step), plan.decay(step), lambda name: generator(plan.seed, name, step, device))
 
 
+def augmented(batch: Batch, plan: Plan, rng: torch.Generator) -> list[Tensor]:
+    """The views of a batch, in the order of the anchors."""
+    views_A = []
+    for crop, view in zip(batch.crops, plan.views, strict=True):
+        draws = draw_photometric(view, len(crop), rng, crop.device)
+        views_A.append(plan.augment(crop, draws, plan.mean_3, plan.std_3))
+    return views_A
+
+
 def target_projections(
     state: TrainState, views_A: list[Tensor], online_ABD: Tensor, plan: Plan
 ) -> tuple[Tensor, Tensor | None]:
@@ -150,10 +157,10 @@ def target_projections(
         return online_ABD[: plan.num_large], None
     target = state.target.module
     large_A, small_A = views_A[: plan.num_large], views_A[plan.num_large :]
-    target_VBD = projections(large_A, target, plan.encode, plan.micro_batch)
+    target_VBD = projections(large_A, target, plan.nets, plan.micro_batch)
     if not (plan.small_target and small_A):
         return target_VBD, None
-    return target_VBD, projections(small_A, target, plan.encode, plan.micro_batch)
+    return target_VBD, projections(small_A, target, plan.nets, plan.micro_batch)
 
 
 def choose_labels(batch: Batch, votes: Votes, plan: Plan) -> Tensor:

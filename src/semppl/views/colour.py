@@ -71,19 +71,37 @@ def grey(rgb: Planes) -> Tensor:
 def blur(x_B3ss: Tensor, sigma_B: Tensor, taps: int) -> Tensor:
     """Separable Gaussian of `taps` taps with each image's own σ; outside the image is black, as in BYOL.
 
-    Two matrix products; on a GPU in float16, whose 11 bits are finer than the 8 of the pixels.
+    On a CPU a sum of shifted images (at 96 px half the time of matrix products). On a GPU two matrix products
+    in float16, whose 11 bits are finer than the 8 of the pixels.
     """
-    size, half = x_B3ss.shape[-1], taps // 2
-    pixel = torch.arange(size, device=x_B3ss.device, dtype=x_B3ss.dtype)
+    half = taps // 2
+    offset_T = torch.arange(half + 1, device=x_B3ss.device, dtype=sigma_B.dtype)
+    weight_BT = torch.exp(-(offset_T**2) / (2 * sigma_B[:, None] ** 2))
+    weight_BT = weight_BT / (2 * weight_BT.sum(1, keepdim=True) - 1)
+    by_shifts = x_B3ss.device.type == "cpu"
+    return _blur_by_shifts(x_B3ss, weight_BT) if by_shifts else _blur_by_products(x_B3ss, weight_BT)
+
+
+def _blur_by_shifts(x_B3ss: Tensor, weight_BT: Tensor) -> Tensor:
+    size = x_B3ss.shape[-1]
+    weight_TB111 = weight_BT.T[:, :, None, None, None]
+    for axis in (2, 3):
+        blurred = x_B3ss * weight_TB111[0]
+        for shift in range(1, min(len(weight_TB111), size)):
+            left, right = (0, size - shift), (shift, size - shift)
+            blurred.narrow(axis, *left).addcmul_(x_B3ss.narrow(axis, *right), weight_TB111[shift])
+            blurred.narrow(axis, *right).addcmul_(x_B3ss.narrow(axis, *left), weight_TB111[shift])
+        x_B3ss = blurred
+    return x_B3ss
+
+
+def _blur_by_products(x_B3ss: Tensor, weight_BT: Tensor) -> Tensor:
+    pixel = torch.arange(x_B3ss.shape[-1], device=x_B3ss.device)
     distance_ss = (pixel[:, None] - pixel).abs()
-    offset = torch.arange(-half, half + 1, device=x_B3ss.device, dtype=x_B3ss.dtype)
-    sigma_B11 = sigma_B[:, None, None]
-    total_B11 = torch.exp(-(offset**2) / (2 * sigma_B11**2)).sum(2, keepdim=True)
-    weight_Bss = torch.exp(-(distance_ss**2) / (2 * sigma_B11**2)).masked_fill(distance_ss > half, 0)
-    weight_B1ss = (weight_Bss / total_B11)[:, None]
-    if x_B3ss.device.type == "cuda":
-        weight_B1ss, x_B3ss = weight_B1ss.half(), x_B3ss.half()
-    return (weight_B1ss @ x_B3ss @ weight_B1ss).to(sigma_B.dtype)
+    far = weight_BT.shape[1]
+    weight_Bss = weight_BT[:, distance_ss.clamp(max=far - 1)].masked_fill(distance_ss >= far, 0)
+    weight_B1ss = weight_Bss[:, None].half()
+    return (weight_B1ss @ x_B3ss.half() @ weight_B1ss).to(x_B3ss.dtype)
 
 
 def solarise(x: Tensor, by: str) -> Tensor:

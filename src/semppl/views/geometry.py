@@ -51,7 +51,7 @@ def cut_views(
     return tuple(crops)
 
 
-def cut_image(image_CHW: Tensor, views: Sequence[View], generator: torch.Generator) -> list[Tensor]:
+def cut_image(views: Sequence[View], image_CHW: Tensor, generator: torch.Generator) -> list[Tensor]:
     """The uint8 crops of one image of any size on the CPU, in the order of the views."""
     num_views, (_, height, width) = len(views), image_CHW.shape
     u_6A = torch.rand(6, num_views, generator=generator)

@@ -11,6 +11,7 @@ cache: at 96 px on two cores four times as fast as torchvision's image by image 
 """
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Final, NamedTuple
 
 import torch
@@ -32,167 +33,196 @@ from semppl.views.recipe import View
 
 # images that stay in the cache together
 _GROUP: Final = 16
+# from here on it pays to handle each order of jitter by itself (measured on two cores)
+_MANY_PIXELS: Final = 2**16
 _BRIGHTNESS, _CONTRAST, _SATURATION, _HUE = range(4)
 
 
-class Jitter(NamedTuple):
-    """Whether, in which order and how much."""
+class Kind(NamedTuple):
+    """What the stage does for a view, apart from how often: views of one kind share a compiled stage."""
 
-    apply_B: Tensor
+    brightness: float
+    contrast: float
+    saturation: float
+    hue: float
+    taps: int
+    """Of the blur; 1 if there is none."""
+    solarise_by: str
+
+
+class Draws(NamedTuple):
+    """All that the stage needs to know for a batch."""
+
+    kind: Kind
+    u_13B: Tensor
+    """Numbers in [0, 1) for each image."""
+    chance_4: Tensor
+    """Probabilities of jitter, grey, blur and solarisation."""
+
+
+class Parameters(NamedTuple):
+    """What the draws mean."""
+
+    jitter_B: Tensor
+    grey_B: Tensor
+    blur_B: Tensor
+    solarise_B: Tensor
     place_4B: Tensor
     """0 to 3: when brightness, contrast, saturation and hue have their turn."""
     amount_4B: Tensor
     """Added brightness and hue; what is added to factor 1 for contrast and saturation."""
+    sigma_B: Tensor
 
 
-class Draws(NamedTuple):
-    """The parameters of each image; None for what the view does not have."""
-
-    jitter: Jitter | None
-    grey_B: Tensor | None
-    sigma_B: Tensor | None
-    blur_B: Tensor | None
-    solarise_B: Tensor | None
-
-
-Augment = Callable[[Tensor, Draws, View, Tensor, Tensor], Tensor]
+Augment = Callable[[Tensor, Draws, Tensor, Tensor], Tensor]
 
 
 def finish(
     crops_B3ss: Tensor, view: View, mean_3: Tensor, std_3: Tensor, generator: torch.Generator
 ) -> Tensor:
     """uint8 crops → augmented, normalised float views."""
-    augment = augment_by_order if crops_B3ss.device.type == "cpu" else augment_at_once
+    augment = augment_on_cpu if crops_B3ss.device.type == "cpu" else augment_at_once
     draws = draw_photometric(view, len(crops_B3ss), generator, crops_B3ss.device)
-    return augment(crops_B3ss, draws, view, mean_3, std_3)
+    return augment(crops_B3ss, draws, mean_3, std_3)
 
 
 def draw_photometric(view: View, num_images: int, generator: torch.Generator, device: torch.device) -> Draws:
-    """All that is random about the stage."""
+    """One draw for a view."""
+    u_13B = torch.rand(13, num_images, generator=generator, device=generator.device).to(device)
+    jitter = (view.brightness, view.contrast, view.saturation, view.hue) if view.jitter else (0.0,) * 4
+    kind = Kind(*jitter, view.taps if view.blur else 1, view.solarise_by)
+    return Draws(kind, u_13B, _chances(view, device))
 
-    def uniform(*shape: int) -> Tensor:
-        return torch.rand(*shape, num_images, generator=generator, device=generator.device).to(device)
 
-    jitter = None
-    strength = (view.brightness, view.contrast, view.saturation, view.hue)
-    if view.jitter and any(strength):
-        apply_B = uniform() < view.jitter
-        place_4B = uniform(4).argsort(0)
-        amount_4B = torch.stack([a * (2 * uniform() - 1) for a in strength])
-        jitter = Jitter(apply_B, place_4B, amount_4B)
-    blurs = view.blur > 0 and view.taps > 1
-    return Draws(
-        jitter,
-        uniform() < view.grey if view.grey else None,
-        0.1 + 1.9 * uniform() if blurs else None,
-        uniform() < view.blur if blurs else None,
-        uniform() < view.solarise if view.solarise else None,
-    )
+@cache
+def _chances(view: View, device: torch.device) -> Tensor:
+    return torch.tensor([view.jitter, view.grey, view.blur, view.solarise], device=device)
+
+
+def interpret(draws: Draws) -> Parameters:
+    """From uniform numbers to parameters."""
+    u_13B = draws.u_13B
+    jitter_B, grey_B, blur_B, solarise_B = u_13B[:4] < draws.chance_4[:, None]
+    mine_41B, theirs_14B = u_13B[4:8, None], u_13B[None, 4:8]
+    part_4 = torch.arange(4, device=u_13B.device)
+    # the place of a part is the number of parts before it; of equal numbers the first part comes first
+    first_441 = (part_4[None] < part_4[:, None])[:, :, None]
+    before_44B = (theirs_14B < mine_41B) | ((theirs_14B == mine_41B) & first_441)
+    amount_4B = torch.stack([a * (2 * u_B - 1) for a, u_B in zip(draws.kind[:4], u_13B[8:12], strict=True)])
+    sigma_B = 0.1 + 1.9 * u_13B[12]
+    return Parameters(jitter_B, grey_B, blur_B, solarise_B, before_44B.sum(1), amount_4B, sigma_B)
+
+
+def augment_on_cpu(crops_B3ss: Tensor, draws: Draws, mean_3: Tensor, std_3: Tensor) -> Tensor:
+    """Whichever way is faster for so many pixels."""
+    many = crops_B3ss[:, 0].numel() >= _MANY_PIXELS
+    return (augment_by_order if many else augment_at_once)(crops_B3ss, draws, mean_3, std_3)
 
 
 def augment_at_once(
     crops_B3ss: Tensor,
     draws: Draws,
-    view: View,
     mean_3: Tensor,
     std_3: Tensor,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
     """Everything for every image, kept where it was drawn; the result lies in memory pixel by pixel."""
+    drawn, kind = interpret(draws), draws.kind
     red, green, blue = planes(crops_B3ss)
     rgb = (red.float() / 255, green.float() / 255, blue.float() / 255)
-    if draws.jitter is not None:
-        rgb = _jitter_at_once(rgb, draws.jitter)
-    if draws.grey_B is not None:
-        luma, grey_B11 = grey(rgb), draws.grey_B[:, None, None]
-        rgb = (luma.where(grey_B11, rgb[0]), luma.where(grey_B11, rgb[1]), luma.where(grey_B11, rgb[2]))
-    if draws.sigma_B is not None and draws.blur_B is not None:
+    if any(kind[:4]):
+        rgb = _jitter_at_once(rgb, drawn, kind)
+    luma, grey_B11 = grey(rgb), drawn.grey_B[:, None, None]
+    rgb = (luma.where(grey_B11, rgb[0]), luma.where(grey_B11, rgb[1]), luma.where(grey_B11, rgb[2]))
+    if kind.taps > 1:
         x = torch.stack(rgb, dim=1)
-        rgb = planes(blur(x, draws.sigma_B, view.taps).where(draws.blur_B[:, None, None, None], x))
+        rgb = planes(blur(x, drawn.sigma_B, kind.taps).where(drawn.blur_B[:, None, None, None], x))
     finished = []
     for i, plane in enumerate(rgb):
-        if draws.solarise_B is not None:
-            plane = solarise(plane, view.solarise_by).where(draws.solarise_B[:, None, None], plane)  # noqa: PLW2901
-        finished.append(((plane.clamp(0, 1) - mean_3[i]) / std_3[i]).to(dtype))
+        solarised = solarise(plane, kind.solarise_by).where(drawn.solarise_B[:, None, None], plane)
+        finished.append(((solarised.clamp(0, 1) - mean_3[i]) / std_3[i]).to(dtype))
     return torch.stack(finished, dim=3).permute(0, 3, 1, 2)
 
 
-def _jitter_at_once(rgb: Planes, jitter: Jitter) -> Planes:
-    """Each of four places has all parts, neutral for the images that have them elsewhere.
-
-    Contrast needs the mean of what came before it, so that is computed first, and then all in one pass.
-    """
-    before_4B = jitter.place_4B < jitter.place_4B[_CONTRAST]
-    zeros_3B = torch.zeros(3, len(rgb[0]), device=rgb[0].device)
-    mean_3B = channel_means(_in_order(rgb, jitter, jitter.amount_4B * before_4B, zeros_3B))
-    jittered = _in_order(rgb, jitter, jitter.amount_4B, mean_3B)
-    apply_B11 = jitter.apply_B[:, None, None]
-    red, green, blue = (new.where(apply_B11, old) for new, old in zip(jittered, rgb, strict=True))
+def _jitter_at_once(rgb: Planes, drawn: Parameters, kind: Kind) -> Planes:
+    """What comes before the contrast, the contrast, and what comes after it."""
+    before_4B = drawn.place_4B < drawn.place_4B[_CONTRAST]
+    jittered = _beside_contrast(rgb, drawn.place_4B, drawn.amount_4B * before_4B, kind)
+    if kind.contrast:
+        factor_B = 1 + drawn.amount_4B[_CONTRAST]
+        jittered = adjust_contrast(jittered, factor_B, channel_means(jittered))
+    jittered = _beside_contrast(jittered, drawn.place_4B, drawn.amount_4B * ~before_4B, kind)
+    jitter_B11 = drawn.jitter_B[:, None, None]
+    red, green, blue = (new.where(jitter_B11, old) for new, old in zip(jittered, rgb, strict=True))
     return red, green, blue
 
 
-def _in_order(rgb: Planes, jitter: Jitter, amount_4B: Tensor, mean_3B: Tensor) -> Planes:
-    for place in range(4):
-        bright_B, contrast_B, saturation_B, hue_B = amount_4B * (jitter.place_4B == place)
-        rgb = adjust_brightness(rgb, bright_B)
-        rgb = adjust_contrast(rgb, 1 + contrast_B, mean_3B)
-        rgb = adjust_colour(rgb, 1 + saturation_B, hue_B)
+def _beside_contrast(rgb: Planes, place_4B: Tensor, amount_4B: Tensor, kind: Kind) -> Planes:
+    """Brightness between the colours before and after it; saturation and hue side by side are one."""
+    early_4B = amount_4B * (place_4B < place_4B[_BRIGHTNESS])
+    late_4B = amount_4B - early_4B
+    if kind.saturation or kind.hue:
+        rgb = adjust_colour(rgb, 1 + early_4B[_SATURATION], early_4B[_HUE])
+    if kind.brightness:
+        rgb = adjust_brightness(rgb, amount_4B[_BRIGHTNESS])
+    if kind.saturation or kind.hue:
+        rgb = adjust_colour(rgb, 1 + late_4B[_SATURATION], late_4B[_HUE])
     return rgb
 
 
-def augment_by_order(crops_B3ss: Tensor, draws: Draws, view: View, mean_3: Tensor, std_3: Tensor) -> Tensor:
+def augment_by_order(crops_B3ss: Tensor, draws: Draws, mean_3: Tensor, std_3: Tensor) -> Tensor:
     """A few images at a time, and only what was drawn for them."""
+    drawn, kind = interpret(draws), draws.kind
     views_B3ss = torch.empty(crops_B3ss.shape)
-    for index_G, order in _groups(draws.jitter, len(crops_B3ss)):
+    for index_G, order in _groups(drawn, kind):
         rgb = planes(crops_B3ss[index_G].float().div_(255))
-        if draws.jitter is not None:
-            rgb = _jitter_in(order, rgb, draws.jitter.amount_4B[:, index_G], view)
+        rgb = _jitter_in(order, rgb, drawn.amount_4B[:, index_G])
         x_G3ss = torch.stack(rgb, dim=1)
-        _finish_some_(x_G3ss, draws, index_G, view)
+        _finish_some_(x_G3ss, drawn, index_G, kind)
         views_B3ss.index_copy_(0, index_G, normalise(x_G3ss.clamp_(0, 1), mean_3, std_3))
     return views_B3ss
 
 
-def _groups(jitter: Jitter | None, num_images: int) -> Iterator[tuple[Tensor, list[int]]]:
+def _groups(drawn: Parameters, kind: Kind) -> Iterator[tuple[Tensor, list[int]]]:
     """Images that have the same parts in the same order; order [] is no jitter."""
-    code_B = torch.full((num_images,), -1)
-    if jitter is not None:
-        order_4B = jitter.place_4B.argsort(0)
-        digits_4 = torch.tensor([64, 16, 4, 1])
-        code_B = (order_4B * digits_4[:, None]).sum(0).where(jitter.apply_B, -1)
+    parts = torch.tensor([part for part in range(4) if kind[part]], dtype=torch.long)
+    order_PB = parts[drawn.place_4B[parts].argsort(0)]
+    digits_P = 4 ** torch.arange(len(parts))
+    code_B = (order_PB * digits_P[:, None]).sum(0).where(drawn.jitter_B, -1)
     for code in code_B.unique().tolist():
-        order = [] if code < 0 else [code >> 6, code >> 4 & 3, code >> 2 & 3, code & 3]
+        order = [] if code < 0 else [code >> 2 * place & 3 for place in range(len(parts))]
         for index_G in (code_B == code).nonzero().squeeze(1).split(_GROUP):
             yield index_G, order
 
 
-def _jitter_in(order: list[int], rgb: Planes, amount_4G: Tensor, view: View) -> Planes:
+def _jitter_in(order: list[int], rgb: Planes, amount_4G: Tensor) -> Planes:
     """The parts one after another; saturation and hue side by side are one."""
     factor_4G, none_G = 1 + amount_4G, torch.zeros(amount_4G.shape[1])
     saturation_G, hue_G = 1 + none_G, none_G
     for part, following in zip(order, [*order, -1][1:], strict=True):
-        if part == _BRIGHTNESS and view.brightness:
+        if part == _BRIGHTNESS:
             rgb = adjust_brightness(rgb, amount_4G[part])
-        elif part == _CONTRAST and view.contrast:
+        elif part == _CONTRAST:
             rgb = adjust_contrast(rgb, factor_4G[part], channel_means(rgb))
         elif part == _SATURATION:
             saturation_G = factor_4G[part]
         elif part == _HUE:
             hue_G = amount_4G[part]
         last_colour = part in (_SATURATION, _HUE) and following not in (_SATURATION, _HUE)
-        if last_colour and (view.saturation or view.hue):
+        if last_colour:
             rgb = adjust_colour(rgb, saturation_G, hue_G)
             saturation_G, hue_G = 1 + none_G, none_G
     return rgb
 
 
-def _finish_some_(x_G3ss: Tensor, draws: Draws, index_G: Tensor, view: View) -> None:
-    if draws.grey_B is not None and len(some := draws.grey_B[index_G].nonzero().squeeze(1)):
+def _finish_some_(x_G3ss: Tensor, drawn: Parameters, index_G: Tensor, kind: Kind) -> None:
+    some = drawn.grey_B[index_G].nonzero().squeeze(1)
+    if len(some):
         luma = grey(planes(x_G3ss[some]))
         x_G3ss.index_copy_(0, some, luma[:, None].expand(-1, 3, -1, -1))
-    if draws.sigma_B is not None and draws.blur_B is not None:
-        some = draws.blur_B[index_G].nonzero().squeeze(1)
-        if len(some):
-            x_G3ss.index_copy_(0, some, blur(x_G3ss[some], draws.sigma_B[index_G[some]], view.taps))
-    if draws.solarise_B is not None and len(some := draws.solarise_B[index_G].nonzero().squeeze(1)):
-        x_G3ss.index_copy_(0, some, solarise(x_G3ss[some], view.solarise_by))
+    some = drawn.blur_B[index_G].nonzero().squeeze(1)
+    if len(some) and kind.taps > 1:
+        x_G3ss.index_copy_(0, some, blur(x_G3ss[some], drawn.sigma_B[index_G[some]], kind.taps))
+    some = drawn.solarise_B[index_G].nonzero().squeeze(1)
+    if len(some):
+        x_G3ss.index_copy_(0, some, solarise(x_G3ss[some], kind.solarise_by))

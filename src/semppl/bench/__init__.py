@@ -1,0 +1,1 @@
+"""How fast it is: the step taken apart, held against the encoders alone, and how it grows."""

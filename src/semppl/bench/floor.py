@@ -1,0 +1,47 @@
+"""The floor: the encoders alone, all that any method with these views has to pay.
+
+Online: all views forward and backward; target: the large views forward. No augmentation, heads, loss, update.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from semppl.train.state import TrainState
+from semppl.train.step import Plan
+
+
+def floor_step(state: TrainState, plan: Plan, views_A: list[Tensor]) -> Callable[[], None]:
+    """One pass of the encoders over views that are there already."""
+    if state.target is None:
+        raise ValueError("the floor is that of a method with a target network")
+    online, target = state.online.encoder, state.target.module.encoder
+    parameters = list(online.parameters())
+
+    def step() -> None:
+        for parameter in parameters:
+            parameter.grad = None
+        with plan.autocast():
+            features = [plan.nets.encode(online, view) for view in views_A]
+            with torch.no_grad():
+                for view in views_A[: plan.num_large]:
+                    plan.nets.encode(target, view)
+        torch.autograd.backward(features, [torch.ones_like(each) for each in features])
+
+    return step
+
+
+def recorded(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    """The same as a CUDA graph."""
+    stream = torch.cuda.Stream(device)
+    stream.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.synchronize(device)
+    torch.cuda.empty_cache()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        step()
+    return graph.replay

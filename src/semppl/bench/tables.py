@@ -1,0 +1,112 @@
+"""Results of a bench as tables for people."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.table import Table
+
+from semppl.bench.scaling import growth
+
+
+def tables(result: dict[str, Any]) -> Iterator[Table]:
+    """One for each part that was measured."""
+    if "step" in result:
+        yield step_table(result)
+        yield phase_table(result["step"])
+    if "agreement" in result:
+        yield agreement_table(result["agreement"])
+    if "scaling" in result:
+        yield scaling_table(result["scaling"])
+    if "photometric" in result:
+        yield photometric_table(result["photometric"])
+    if "lightly" in result:
+        yield lightly_table(result)
+
+
+def step_table(result: dict[str, Any]) -> Table:
+    """Whole steps."""
+    step, batch = result["step"], result["settings"]["batch_size"]
+    names = {"floor": "encoders alone (floor)", "relicv2": "ReLICv2", "semppl": "SemPPL"}
+    title = f"{result['settings']['encoder']}, {result['machine']['device']}, {step['speed']}"
+    table = _table(title, "step", "ms", "images/s", "× floor", "peak MB")
+    for name, words in names.items():
+        ms = step["ms"][name]
+        ratio = ms / step["ms"]["floor"]
+        memory = f"{step['peak_mb'][name]:,.0f}"
+        table.add_row(words, f"{ms:.2f}", f"{1e3 * batch / ms:,.0f}", f"{ratio:.3f}", memory)
+    if files := step.get("from_files"):
+        words = f"SemPPL from {files['files']} files, {files['workers']} workers"
+        ratio = files["ms"] / step["ms"]["floor"]
+        table.add_row(words, f"{files['ms']:.2f}", f"{files['images_per_second']:,.0f}", f"{ratio:.3f}", "")
+    share = 100 * step["semppl_over_relicv2"]
+    table.caption = f"SemPPL over ReLICv2: {share:+.2f} %; start-up {step['start_up_s']:.0f} s"
+    return table
+
+
+def phase_table(step: dict[str, Any]) -> Table:
+    """Where the time goes."""
+    table = _table("phases of a SemPPL step", "phase", "ms", "share")
+    total = sum(step["phases_ms"].values())
+    for name, ms in step["phases_ms"].items():
+        table.add_row(name, f"{ms:.3f}", f"{100 * ms / total:.1f} %")
+    return table
+
+
+def agreement_table(agreement: dict[str, Any]) -> Table:
+    """Whether the fast way is the right way."""
+    table = _table("agreement with the plain way", "what", "value")
+    neighbours = agreement["neighbours"]
+    same = 100 * neighbours["labels_of_nearest_neighbours"]
+    table.add_row("labels of nearest neighbours as in float64", f"{same:.3f} %")
+    table.add_row("pseudo-labels as in float64", f"{100 * neighbours['pseudo_labels']:.3f} %")
+    if recording := agreement.get("recording"):
+        table.add_row("losses of the recorded step, relative difference", f"{recording['recorded']:.1e}")
+        table.add_row("the plain step against itself", f"{recording['again']:.1e}")
+        table.add_row("host waits for the device in a step", f"{not agreement['step_waits_for_nothing']}")
+    return table
+
+
+def scaling_table(rows: list[dict[str, Any]]) -> Table:
+    """Cost against each factor."""
+    table = _table("the method without networks", "against", "value", "ms", "MB", "grows like")
+    for factor in dict.fromkeys(row["factor"] for row in rows):
+        points = [row for row in rows if row["factor"] == factor]
+        for row in points:
+            last = row is points[-1]
+            growing = f"n^{growth(rows, factor, 'ms'):.2f}" if last else ""
+            numbers = (f"{row['value']:,}", f"{row['ms']:.3f}", f"{row['peak_mb']:,.0f}")
+            table.add_row(factor, *numbers, growing, end_section=last)
+    return table
+
+
+def photometric_table(result: dict[str, Any]) -> Table:
+    """Beside torchvision."""
+    title = f"{result['batch']} crops of {result['size']} px on a CPU, {result['threads']} threads"
+    table = _table(title, "view", "ours, ms", "torchvision, ms", "times faster")
+    for name in ("odd", "even"):
+        row = result[name]
+        numbers = (f"{row['ours_ms']:.0f}", f"{row['torchvision_ms']:.0f}", f"{row['times_faster']:.1f}")
+        table.add_row(name, *numbers)
+    return table
+
+
+def lightly_table(result: dict[str, Any]) -> Table:
+    """Beside lightly."""
+    peer = result["lightly"]
+    title = f"lightly {peer['version']}, {peer['workers']} workers"
+    table = _table(title, "method", "step, ms", "transforms, images/s", "together, images/s")
+    for name in ("simclr", "byol"):
+        row = peer[name]
+        rates = (f"{row['transform_images_per_second']:,.0f}", f"{row['images_per_second']:,.0f}")
+        table.add_row(name, f"{row['step_ms']:.2f}", *rates)
+    if "step" in result:
+        ms, rate = result["step"]["ms"]["semppl"], result["step"]["images_per_second"]
+        table.add_row("SemPPL of semppl", f"{ms:.2f}", "", f"{rate:,.0f}")
+    return table
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left")
+    return table

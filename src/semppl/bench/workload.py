@@ -1,0 +1,87 @@
+"""The step to measure, built as training builds it. Shapes: M images, H×W pixels."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from semppl.bench.settings import BenchSettings
+from semppl.config import Config, MethodConfig, NetConfig, OptimConfig, ViewsConfig
+from semppl.core.labels import UNLABELLED
+from semppl.data.dataset import Dataset
+from semppl.resolve import resolved
+from semppl.train.build import Training, build_training, choose_device, choose_speed
+
+# enough steps that no schedule ends while it is timed
+_EPOCHS = 10_000.0
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A run that is never finished."""
+
+    config: Config
+    training: Training
+
+    @property
+    def device(self) -> torch.device:
+        """Where it runs."""
+        return self.training.device
+
+
+def build_workload(settings: BenchSettings, **method: Any) -> Workload:
+    """Random images on the device, a tenth of them labelled."""
+    device = choose_device(settings.device)
+    num_images = max(4 * settings.batch_size, 1024)
+    # larger than a view, as photographs are, unless they are thumbnails
+    side = settings.image_size if settings.image_size <= 64 else round(settings.image_size * 8 / 7)
+    dataset = random_dataset(num_images, side, settings.classes, settings.seed)
+    config = resolved(
+        Config(
+            source="random images",
+            epochs=_EPOCHS,
+            batch_size=settings.batch_size,
+            seed=settings.seed,
+            device=settings.device,
+            precision=settings.precision,
+            speed="compile" if settings.speed == "auto" else settings.speed,
+            micro_batch=settings.micro_batch,
+            views=ViewsConfig(large=settings.large, small=settings.small, large_size=settings.image_size),
+            net=NetConfig(encoder=settings.encoder),
+            method=MethodConfig(queue_capacity=settings.queue, **method),
+            optim=OptimConfig(name=settings.optimiser, base_lr=1e-4),
+        ),
+        image_size=side,
+        num_images=num_images,
+        num_classes=settings.classes,
+    )
+    return Workload(config, build_training(config, dataset, device))
+
+
+def random_dataset(num_images: int, side: int, classes: int, seed: int) -> Dataset:
+    """Noise: as costly as photographs once it is decoded."""
+    rng = torch.Generator().manual_seed(seed)
+    labels_M = torch.randint(classes, (num_images,), generator=rng)
+    labels_M[torch.rand(num_images, generator=rng) > 0.1] = UNLABELLED
+    labels_M[:2] = torch.tensor([0, UNLABELLED])
+    return Dataset(
+        name="random images",
+        images_M3HW=torch.randint(256, (num_images, 3, side, side), generator=rng, dtype=torch.uint8),
+        labels_M=labels_M,
+        names=tuple(map(str, range(num_images))),
+        classes=tuple(map(str, range(classes))),
+    )
+
+
+def without_positives(workload: Workload, settings: BenchSettings) -> Workload:
+    """The same networks under ReLICv2 alone: no queue, no votes, no semantic positives."""
+    plain = build_workload(settings, positives=0)
+    state, plan = workload.training.state, workload.training.plan
+    shared = replace(plain.training.plan, nets=plan.nets, augment=plan.augment)
+    training = replace(workload.training, state=replace(state, queue=None), plan=shared)
+    return Workload(plain.config, training)
+
+
+def speed_of(workload: Workload) -> str:
+    """eager, graph or compile."""
+    return choose_speed(workload.config, workload.training.total_steps, workload.device)
