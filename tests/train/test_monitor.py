@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import nn
 
+import semppl.train.monitor as monitor
 from semppl.core.batch import Batch
 from semppl.core.hidden import HiddenLabels
 from semppl.data.source import load_dataset
@@ -41,6 +42,18 @@ def test_a_tally_by_hand():
     assert row["pseudo/known_by_votes"] == [0, 1, 4]
     assert row["pseudo/accuracy"] == pytest.approx(3 / 5)
     assert row["pseudo/mean_share"] == pytest.approx((0.5 + 4) / 5)
+
+
+def test_votes_of_many_steps_are_counted_as_they_come(monkeypatch):
+    monkeypatch.setattr(monitor, "MANY", 2)
+    tally = Tally(HiddenLabels(torch.tensor([0, 1, 1, 0])), num_ballots=2, device=CPU)
+    for total in range(5):
+        tally.add_(outcome(total, [[0, 1, 0], [0, 0, 0]]), batch([-1, -1, 0], [0, 1, 3]))
+        assert len(tally._votes) == (total + 1) % 2
+    row = tally.flush_()
+    assert row["loss/total"] == 2.0
+    assert row["pseudo/votes"] == [0, 5, 5]
+    assert row["pseudo/right_by_votes"] == [0, 0, 5]
 
 
 def test_flushing_starts_again():

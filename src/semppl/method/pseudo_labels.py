@@ -70,6 +70,8 @@ def vote(
         ballots.append(labels_R.view(num_ballots, num_images))
         similarities.append(similarity_R.view(num_ballots, num_images))
     ballots_JB = torch.cat(ballots)
+    if tie == "lowest":
+        return Votes(*mode(ballots_JB.T), ballots_JB)
     winner = majority(ballots_JB.T, torch.cat(similarities).T, tie)
     return Votes(winner.labels_R, winner.counts_R, ballots_JB)
 
@@ -138,6 +140,19 @@ def _marked(vectors_RD: Tensor, mark: Tensor | float) -> Tensor:
     return marked
 
 
+def mode(labels_RK: Tensor) -> tuple[Tensor, Tensor]:
+    """The most frequent label of each row and its votes; of several the lowest. UNLABELLED does not vote."""
+    valid_RK, counts_RK = _ballots(labels_RK)
+    top_R1 = counts_RK.amax(1, keepdim=True)
+    return _lowest(labels_RK, valid_RK & (counts_RK == top_R1)), top_R1.squeeze(1)
+
+
+def _ballots(labels_RK: Tensor) -> tuple[Tensor, Tensor]:
+    """Which entries vote, and how many entries of its row each agrees with, itself included."""
+    valid_RK = labels_RK != UNLABELLED
+    return valid_RK, (labels_RK[:, :, None] == labels_RK[:, None, :]).sum(2).where(valid_RK, 0)
+
+
 class Majority(NamedTuple):
     """The mode of each row, the votes for it, their mean similarity, and whether it was tied."""
 
@@ -148,10 +163,9 @@ class Majority(NamedTuple):
 
 
 def majority(labels_RK: Tensor, similarity_RK: Tensor, tie: Tie) -> Majority:
-    """The most frequent label of each row; UNLABELLED does not vote, and wins only where nobody votes."""
-    valid_RK = labels_RK != UNLABELLED
-    same_RKK = (labels_RK[:, :, None] == labels_RK[:, None, :]) & valid_RK[:, None, :]
-    counts_RK = same_RKK.sum(2).where(valid_RK, 0)
+    """The mode with its similarity; UNLABELLED does not vote, and wins only where nobody votes."""
+    valid_RK, counts_RK = _ballots(labels_RK)
+    same_RKK = labels_RK[:, :, None] == labels_RK[:, None, :]
     top_R1 = counts_RK.amax(1, keepdim=True)
     leads_RK = valid_RK & (counts_RK == top_R1)
     sums_RK = same_RKK.to(similarity_RK).mul(similarity_RK.where(valid_RK, 0)[:, None, :]).sum(2)

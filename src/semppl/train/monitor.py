@@ -5,7 +5,7 @@ Shapes: B images of a batch, J ballots, L labelled images, F features.
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import final
+from typing import Final, final
 
 import torch
 from torch import Tensor, nn
@@ -15,54 +15,72 @@ from semppl.core.hidden import HiddenLabels
 from semppl.core.labels import UNLABELLED
 from semppl.data.dataset import Dataset
 from semppl.method.objective import Terms
-from semppl.method.pseudo_labels import majority
+from semppl.method.pseudo_labels import Votes, majority
 from semppl.nets.heads import unit
 from semppl.train.step import Outcome
 from semppl.views.whole import whole_view
 
+# steps whose votes are kept before they are counted
+MANY: Final = 64
+
 
 @final
 class Tally:
-    """Sums over the steps between two lines of metrics, kept on the device: no step waits for a number."""
+    """What happened in the steps between two lines of metrics.
+
+    A step only leaves its tensors here; they are counted together when a line is due, or when there are many,
+    so that no step waits for a number and none pays for small operations.
+    """
 
     def __init__(self, hidden: HiddenLabels | None, num_ballots: int, device: torch.device) -> None:
         self._hidden = None if hidden is None else hidden.to(device)
-        self._num_ballots, self._device = num_ballots, device
+        self._groups, self._device = num_ballots + 1, device
+        self._terms: list[Tensor] = []
+        self._votes: list[tuple[Votes, Tensor, Tensor]] = []
         self._clear_()
 
     def _clear_(self) -> None:
-        groups = self._num_ballots + 1
-        self._steps = 0
-        self._terms = torch.zeros(len(Terms._fields), device=self._device)
-        self._votes = torch.zeros(groups, dtype=torch.long, device=self._device)
-        self._agreement = torch.zeros(groups, 2, dtype=torch.long, device=self._device)
-        self._ties = torch.zeros((), device=self._device)
+        self._terms.clear()
+        self._by_votes = torch.zeros(self._groups, dtype=torch.long, device=self._device)
+        self._agreement = torch.zeros(self._groups, 2, dtype=torch.long, device=self._device)
+        self._ties = torch.zeros((), dtype=torch.long, device=self._device)
 
     def add_(self, outcome: Outcome, batch: Batch) -> None:
-        """Count one step; only unlabelled images count among the votes."""
-        self._steps += 1
-        self._terms += torch.stack(list(outcome.terms))
-        if outcome.votes is None:
+        """Take one step down."""
+        self._terms.append(torch.stack(list(outcome.terms)))
+        if outcome.votes is not None:
+            self._votes.append((outcome.votes, batch.labels_B, batch.index_B))
+        if len(self._votes) == MANY:
+            self._count_()
+
+    def _count_(self) -> None:
+        """Only unlabelled images count among the votes."""
+        if not self._votes:
             return
-        free_B = batch.labels_B == UNLABELLED
-        group_B = outcome.votes.counts_B.where(free_B, -1)
-        groups = self._num_ballots + 1
-        self._votes.index_add_(0, group_B.clamp(min=0), free_B.long())
-        self._ties += (outcome.votes.tied_B & free_B).sum()
+        votes, labels, indices = zip(*self._votes, strict=True)
+        index_B = torch.cat(indices)
+        free_B = torch.cat(labels) == UNLABELLED
+        group_B = torch.cat([vote.counts_B for vote in votes]).where(free_B, -1)
+        labels_B = torch.cat([vote.labels_B for vote in votes])
+        together = Votes(labels_B, group_B, torch.cat([vote.ballots_JB for vote in votes], dim=1))
+        self._by_votes.index_add_(0, group_B.clamp(min=0), free_B.long())
+        self._ties += (together.tied_B & free_B).sum()
         if self._hidden is not None:
-            self._agreement += self._hidden.agreement(batch.index_B, outcome.votes.labels_B, group_B, groups)
+            self._agreement += self._hidden.agreement(index_B, labels_B, group_B, self._groups)
+        self._votes.clear()
 
     def flush_(self) -> dict[str, float | list[int]]:
         """Means and counts since the last call."""
+        self._count_()
         row: dict[str, float | list[int]] = {}
-        if self._steps:
-            values = (self._terms / self._steps).tolist()
+        if self._terms:
+            values = torch.stack(self._terms).mean(0).tolist()
             row |= {f"loss/{name}": value for name, value in zip(Terms._fields, values, strict=True)}
-        asked = int(self._votes.sum())
+        asked = int(self._by_votes.sum())
         if asked:
-            row["pseudo/votes"] = self._votes.tolist()
+            row["pseudo/votes"] = self._by_votes.tolist()
             row["pseudo/tie_rate"] = float(self._ties) / asked
-            row["pseudo/mean_share"] = _mean_share(self._votes)
+            row["pseudo/mean_share"] = _mean_share(self._by_votes)
             right, known = self._agreement.sum(0).tolist()
             if known:
                 row["pseudo/accuracy"] = right / known
