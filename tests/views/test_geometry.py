@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.functional import resized_crop
+from torchvision.transforms.v2 import functional as v2
 
-from semppl.views.geometry import crop_resize, cut_views, draw_boxes, resize_whole
+from semppl.views.geometry import crop_resize, cut_image, cut_views, draw_boxes, resize_whole
 from semppl.views.masking import Saliency
 from semppl.views.recipe import View
 
@@ -241,3 +242,51 @@ def test_masks_are_applied_before_the_crop_and_follow_its_flip():
     (turned,) = cut_views(images, [view], 1, _generator(), masks, Saliency(probability=1.0))
     assert torch.equal(turned[..., 4:], images.flip(3)[..., 4:])
     assert (turned[..., :4] == turned[:, :1, :1, :1]).all()
+
+
+def test_one_image_is_cut_into_all_views_in_their_order():
+    image = torch.randint(256, (3, 40, 60), generator=_generator(), dtype=torch.uint8)
+    views = [
+        View(size=16, min_area=0.3),
+        View(size=8, min_area=0.1, max_area=0.2),
+        View(size=70, min_area=0.5),
+    ]
+    crops = cut_image(views, image, _generator(1))
+    assert [crop.shape for crop in crops] == [(3, 16, 16), (3, 8, 8), (3, 70, 70)]
+    again = cut_image(views, image, _generator(1))
+    assert all(torch.equal(a, b) for a, b in zip(crops, again, strict=True))
+    assert not torch.equal(crops[0], cut_image(views, image, _generator(2))[0])
+
+
+def test_one_image_and_a_batch_have_boxes_and_flips_of_the_same_kind():
+    ramp = torch.arange(200).view(1, 1, 200).expand(3, 100, 200).to(torch.uint8)
+    view = View(size=32, min_area=0.2, max_area=0.6, flip=0.5)
+    alone = torch.stack([cut_image([view], ramp, _generator(i))[0] for i in range(400)]).float()
+    (together,) = cut_views(ramp.expand(400, -1, -1, -1), [view], 1, _generator())
+    for look in (lambda x: x.mean((1, 2, 3)), lambda x: (x[:, 0, 0, -1] - x[:, 0, 0, 0]).abs()):
+        one, other = look(alone).sort().values, look(together.float()).sort().values
+        assert (one - other).abs().mean() < 6
+    flipped = (alone[:, 0, 0, -1] < alone[:, 0, 0, 0]).float().mean()
+    assert 0.4 < flipped < 0.6
+
+
+def test_a_whole_image_and_no_flip_is_torchvisions_resize():
+    image = torch.randint(256, (3, 30, 50), generator=_generator(), dtype=torch.uint8)
+    (crop,) = cut_image([View(size=20, min_area=0.1, crop=0.0, flip=0.0)], image, _generator())
+    expected = v2.resize(image, [20, 20], InterpolationMode.BICUBIC, antialias=True)
+    assert torch.equal(crop, expected)
+
+
+def test_large_crops_on_a_cpu_are_torchvisions_and_small_ones_agree_with_them():
+    images = torch.randint(256, (3, 3, 80, 90), generator=_generator(), dtype=torch.uint8)
+    box_B4 = torch.tensor([[3.0, 4.0, 60.0, 70.0], [0, 0, 80, 90], [10, 10, 20, 30]])
+    flip_B = torch.tensor([True, False, True])
+    for size in (63, 64):
+        crops = crop_resize(images, box_B4, size, flip_B)
+        rows = zip(images, box_B4.int().tolist(), flip_B.tolist(), strict=True)
+        for crop, (image, box, flip) in zip(crops, rows, strict=True):
+            expected = v2.resized_crop(image, *box, [size, size], InterpolationMode.BICUBIC, antialias=True)
+            expected = expected.flip(2) if flip else expected
+            difference = (crop.float() - expected.float()).abs()
+            # torchvision rounds and clips between its two passes; noise is the worst that it can meet
+            assert difference.mean() < (0.5 if size < 64 else 1e-9)

@@ -5,8 +5,9 @@ changes from one step to the next is written into memory that the recording read
 the seeds of the generators. A replayed step computes what `train_step_` computes (`semppl bench` compares).
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import final
+from typing import Protocol, final
 
 import torch
 from torch import Tensor
@@ -17,6 +18,52 @@ from semppl.core.rng import stream
 from semppl.train.state import TrainState
 from semppl.train.step import Mark, Outcome, Plan, Tick, ignore, train_step_
 
+Work = Callable[[], Outcome]
+
+
+class Recorder(Protocol):
+    """Runs work, or records it."""
+
+    def run(self, work: Work) -> Outcome:
+        """Do it now, where it would be recorded."""
+
+    def record(self, work: Work, generators: Iterable[torch.Generator]) -> Work:
+        """What does it again with the memory that it used; recording itself does nothing."""
+
+
+@final
+class CudaRecorder:
+    """Records as a CUDA graph."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device, self._stream = device, torch.cuda.Stream(device)
+
+    def run(self, work: Work) -> Outcome:
+        """On the stream that will record: libraries keep workspaces for each stream."""
+        current = torch.cuda.current_stream(self._device)
+        self._stream.wait_stream(current)
+        with torch.cuda.stream(self._stream):
+            outcome = work()
+        current.wait_stream(self._stream)
+        return outcome
+
+    def record(self, work: Work, generators: Iterable[torch.Generator]) -> Work:
+        """The recording has memory of its own, so what was used before is given back first."""
+        graph = torch.cuda.CUDAGraph()
+        for generator in generators:
+            graph.register_generator_state(generator)
+        torch.cuda.synchronize(self._device)
+        torch.cuda.empty_cache()
+        # other threads, such as those that pin memory for the feed, go on meanwhile
+        with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+            outcome = work()
+
+        def replay() -> Outcome:
+            graph.replay()
+            return outcome
+
+        return replay
+
 
 @final
 class CapturedStep:
@@ -24,31 +71,42 @@ class CapturedStep:
     let libraries choose their kernels, which cannot be recorded.
     """
 
-    def __init__(self, state: TrainState, plan: Plan, *, warm_up: int = 3, mark: Mark = ignore) -> None:
+    def __init__(
+        self,
+        state: TrainState,
+        plan: Plan,
+        *,
+        warm_up: int = 3,
+        mark: Mark = ignore,
+        recorder: Recorder | None = None,
+    ) -> None:
         self._state, self._plan, self._left, self._mark = state, plan, warm_up, mark
         self._device = plan.mean_3.device
-        self._stream = torch.cuda.Stream(self._device)
+        self._recorder = recorder or CudaRecorder(self._device)
         self._generators: dict[str, torch.Generator] = {}
         self._lr = torch.zeros((), device=self._device)
         self._decay = torch.zeros((), device=self._device)
-        self._graph: torch.cuda.CUDAGraph | None = None
-        self._batch: Batch | None = None
-        self._outcome: Outcome | None = None
+        self._recorded: tuple[Work, Batch] | None = None
 
     def __call__(self, batch: Batch) -> Outcome:
         """One step; what it returns stays valid."""
-        self._set_tick_(self._state.step)
+        step = self._state.step
+        self._set_tick_(step)
         if self._left:
             self._left -= 1
-            return self._step_beside(batch)
-        if self._graph is None:
-            self._record_(batch)
-        if self._graph is None or self._batch is None or self._outcome is None:
-            raise AssertionError("a recording has all of these")
-        _copy_(self._batch, batch)
-        self._graph.replay()
-        self._state.step += 1
-        return _cloned(self._outcome)
+            return self._recorder.run(lambda: self._step(batch))
+        if self._recorded is None:
+            self._recorded = self._record(batch)
+        replay, into = self._recorded
+        _copy_(into, batch)
+        outcome = _cloned(replay())
+        self._state.step = step + 1
+        return outcome
+
+    def _step(self, batch: Batch) -> Outcome:
+        constant = self._plan.constant_decay
+        tick = Tick(self._lr, self._decay if constant is None else constant, self._draw)
+        return train_step_(self._state, batch, self._plan, tick, self._mark)
 
     def _draw(self, name: str) -> torch.Generator:
         if name not in self._generators:
@@ -62,39 +120,18 @@ class CapturedStep:
         for name, generator in self._generators.items():
             generator.manual_seed(stream(self._plan.seed, name, step))
 
-    def _step_beside(self, batch: Batch) -> Outcome:
-        """On the stream that will record: libraries keep workspaces for each stream."""
-        current = torch.cuda.current_stream(self._device)
-        self._stream.wait_stream(current)
-        with torch.cuda.stream(self._stream):
-            outcome = train_step_(self._state, batch, self._plan, self._tick, self._mark)
-        current.wait_stream(self._stream)
-        return outcome
-
-    @property
-    def _tick(self) -> Tick:
-        constant = self._plan.constant_decay
-        return Tick(self._lr, self._decay if constant is None else constant, self._draw)
-
-    def _record_(self, batch: Batch) -> None:
-        self._batch = replace(
+    def _record(self, batch: Batch) -> tuple[Work, Batch]:
+        into = replace(
             batch,
             crops=tuple(crop.clone() for crop in batch.crops),
             labels_B=batch.labels_B.clone(),
             index_B=batch.index_B.clone(),
             oracle_B=None if batch.oracle_B is None else batch.oracle_B.clone(),
         )
-        graph, step = torch.cuda.CUDAGraph(), self._state.step
-        for generator in self._generators.values():
-            graph.register_generator_state(generator)
+        step = self._state.step
         self._state.optimizer.zero_grad(set_to_none=True)
-        torch.cuda.synchronize(self._device)
-        # the recording has memory of its own: what the first steps used is given back before
-        torch.cuda.empty_cache()
         try:
-            # other threads, such as those that pin memory for the feed, go on meanwhile
-            with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
-                self._outcome = train_step_(self._state, self._batch, self._plan, self._tick, self._mark)
+            replay = self._recorder.record(lambda: self._step(into), self._generators.values())
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
@@ -102,9 +139,8 @@ class CapturedStep:
             raise RunError(
                 f"the step could not be recorded ({reason}): go on with --resume --speed eager"
             ) from error
-        # recording runs nothing
         self._state.step = step
-        self._graph = graph
+        return replay, into
 
 
 def _copy_(into: Batch, batch: Batch) -> None:

@@ -80,11 +80,14 @@ def projections(views: Sequence[Tensor], target: Projected, nets: Nets, size: in
 def statistics_kept(modules: Sequence[nn.Module]) -> Iterator[None]:
     """Batch norm normalises by the batch as before and does not count it again."""
     layers = [layer for module in modules for layer in module.modules() if isinstance(layer, _BatchNorm)]
-    before = [layer.track_running_stats for layer in layers]
+    counts = [layer.num_batches_tracked for layer in layers if layer.num_batches_tracked is not None]
+    before = [(layer.momentum, layer) for layer in layers], [count.clone() for count in counts]
     for layer in layers:
-        layer.track_running_stats = False
+        layer.momentum = 0.0
     try:
         yield
     finally:
-        for layer, tracked in zip(layers, before, strict=True):
-            layer.track_running_stats = tracked
+        for momentum, layer in before[0]:
+            layer.momentum = momentum
+        for count, old in zip(counts, before[1], strict=True):
+            count.copy_(old)
