@@ -191,3 +191,52 @@ def test_a_signal_writes_a_checkpoint_and_the_rest_gives_the_same_weights(npz, t
     assert same(*ends)
     resumed.stderr.close()
     reference.stderr.close()
+
+
+BENCH = [
+    "--encoder",
+    "resnet10",
+    "--width",
+    "0.0625",
+    "--image-size",
+    "8",
+    "--batch-size",
+    "4",
+    "--large",
+    "2",
+]
+BENCH += [
+    "--small",
+    "0",
+    "--queue",
+    "20",
+    "--classes",
+    "3",
+    "--steps",
+    "1",
+    "--rounds",
+    "1",
+    "--device",
+    "cpu",
+]
+
+
+def test_bench_measures_keeps_and_shows_again(tmp_path, capsys):
+    out = tmp_path / "bench"
+    assert call("bench", *BENCH, "--out", out) == 0
+    first = capsys.readouterr().out
+    assert "encoders alone (floor)" in first
+    assert call("bench", "--show", out / "bench.json") == 0
+    again = capsys.readouterr().out
+    assert again.strip() in first
+    assert call("bench", *BENCH, "--out", out) == 2
+    assert "bench.json is there already" in one_line(capsys)
+
+
+def test_bench_refuses_what_is_not_there(tmp_path, capsys):
+    assert call("bench", "--show", tmp_path / "none.json") == 2
+    assert "none.json: no such file" in one_line(capsys)
+    assert call("bench", *BENCH, "--images", tmp_path / "nowhere") == 2
+    assert "nowhere: no such folder of images" in one_line(capsys)
+    assert call("bench", "--encoder", "resnet11", "--device", "cpu") == 2
+    assert "resnet11" in one_line(capsys)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 from torch.profiler import ProfilerActivity, profile
 
-from semppl.method.pseudo_labels import Votes, majority, nearest, semantic_labels, vote
+from semppl.method.pseudo_labels import Votes, _marked, majority, nearest, semantic_labels, vote
+from semppl.method.pseudo_labels import mode as most_frequent
 from semppl.method.queue import LabelledQueue
 
 
@@ -297,3 +298,28 @@ def test_nobody_asks_and_nobody_is_answered():
     votes = vote(torch.zeros(2, 0, 3), LabelledQueue(2, 4, 3, 2))
     assert votes.labels_B.tolist() == []
     assert votes.ballots_JB.shape == (4, 0)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.lists(st.integers(-1, 3), min_size=5, max_size=5), min_size=1, max_size=8))
+def test_the_mode_is_counted_by_hand(rows):
+    labels, counts = most_frequent(torch.tensor(rows))
+    for row, label, count in zip(rows, labels.tolist(), counts.tolist(), strict=True):
+        votes = [vote for vote in row if vote != -1]
+        most = max((votes.count(vote) for vote in votes), default=0)
+        assert count == most
+        assert label == min((vote for vote in votes if votes.count(vote) == most), default=-1)
+
+
+def test_the_mark_that_a_gpu_searches_with_hides_keys_without_a_label():
+    rng = torch.Generator().manual_seed(0)
+    queries, keys = (F.normalize(torch.randn(n, 16, generator=rng), dim=-1) for n in (9, 40))
+    labels = torch.randint(-1, 4, (40,), generator=rng)
+    marked = _marked(keys, torch.where(labels == -1, -4.0, 0.0))
+    similarity = _marked(queries, 1.0).float() @ marked.float().T
+    assert marked.shape == (40, 24)
+    valid = labels != -1
+    torch.testing.assert_close(similarity[:, valid], queries @ keys[valid].T, atol=1e-3, rtol=0)
+    assert similarity[:, ~valid].max() < -2.9
+    expected, _ = nearest(queries, keys, labels, 1)
+    torch.testing.assert_close(similarity.amax(1), expected[:, 0], atol=1e-3, rtol=0)

@@ -158,3 +158,12 @@ def test_parameters_of_another_shape_are_refused_even_if_they_would_broadcast():
     for decay in (0.0, 0.5):
         with pytest.raises(ValueError, match="differ in parameters"):
             target.update_(nn.Linear(2, 1), decay)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.25, 0.996, 1.0])
+def test_a_decay_on_the_device_gives_the_same_average(decay):
+    one, other, online = Target(network(0)), Target(network(0)), network(1)
+    one.update_(online, decay)
+    other.update_(online, torch.tensor(decay))
+    for expected, found in zip(one.module.parameters(), other.module.parameters(), strict=True):
+        torch.testing.assert_close(found, expected)

@@ -234,3 +234,22 @@ def test_a_closure_is_called_once_with_gradients_on_and_its_loss_is_returned():
 def test_negative_values_are_refused_by_name(name):
     with pytest.raises(ValueError, match=f"{name} must not be negative, but is -0.1"):
         LARS([nn.Parameter(torch.ones(1))], **{"lr": 0.1, name: -0.1})
+
+
+def test_a_rate_on_the_device_gives_the_same_step_and_may_be_changed_in_place():
+    one, other = _start(torch.float32), _start(torch.float32)
+    rate = torch.tensor(0.0)
+    first, second = (
+        LARS(one.values(), lr=0.0, weight_decay=1e-3),
+        LARS(other.values(), lr=rate, weight_decay=1e-3),
+    )
+    for step, lr in enumerate([0.5, 0.0, 2.0]):
+        for params in (one, other):
+            for name, grad in _gradients(step).items():
+                params[name].grad = None if grad is None else grad.float()
+        first.param_groups[0]["lr"] = lr
+        rate.fill_(lr)
+        first.step()
+        second.step()
+    for name, expected in one.items():
+        torch.testing.assert_close(other[name], expected, msg=name)

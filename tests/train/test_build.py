@@ -9,10 +9,12 @@ from semppl.data.source import load_dataset
 from semppl.optim.lars import LARS
 from semppl.resolve import resolved
 from semppl.train.build import (
+    COMPILE_FROM_STEPS,
     build_state,
     build_training,
     build_views,
     choose_device,
+    choose_speed,
     uses_bf16,
 )
 
@@ -127,3 +129,26 @@ def test_bf16_is_for_gpus_unless_asked_for():
     assert uses_bf16(config(precision="bf16"), CPU)
     assert uses_bf16(config(), torch.device("cuda"))
     assert not uses_bf16(config(precision="fp32"), torch.device("cuda"))
+
+
+def test_compiling_is_for_gpus_and_for_runs_that_earn_it():
+    gpu = torch.device("cuda")
+    few, many = COMPILE_FROM_STEPS - 1, COMPILE_FROM_STEPS
+    assert choose_speed(config(), many, CPU) == "eager"
+    assert choose_speed(config(speed="compile"), many, CPU) == "eager"
+    assert choose_speed(config(), few, gpu) == "graph"
+    assert choose_speed(config(), many, gpu) == "compile"
+    assert choose_speed(config(micro_batch=8), many, gpu) == "graph"
+    assert choose_speed(config(speed="eager"), many, gpu) == "eager"
+    assert choose_speed(config(speed="compile"), few, gpu) == "compile"
+
+
+def test_a_constant_decay_is_known_as_such(npz):
+    def plan(schedule):
+        method = MethodConfig(target_schedule=schedule, target_decay=0.9, queue_capacity=20)
+        data = load_dataset(str(npz))
+        ready = resolved(tiny_config(npz, method=method), image_size=8, num_images=48)
+        return build_training(ready, data, CPU).plan
+
+    assert plan("constant").constant_decay == 0.9
+    assert plan("cosine").constant_decay is None

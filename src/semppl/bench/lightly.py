@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 from semppl.bench.settings import BenchSettings
 from semppl.bench.stopwatch import milliseconds
 from semppl.bench.workload import Workload
+from semppl.config import required
 from semppl.core.errors import UserError
 from semppl.nets.encoder import create_encoder
 
@@ -98,7 +99,7 @@ def _transform(method: str, size: int) -> Callable[[Image.Image], list[Tensor]]:
 def _step(method: str, workload: Workload, settings: BenchSettings) -> Callable[[Tensor, Tensor], None]:
     loss, modules = import_module("lightly.loss"), import_module("lightly.models.modules")
     device, plan, net = workload.device, workload.training.plan, workload.config.net
-    encoder = create_encoder(settings.encoder, stem=net.stem or "imagenet")
+    encoder = create_encoder(settings.encoder, width=settings.width, stem=required(net.stem))
     features = encoder.num_features
     if method == "simclr":
         online = nn.Sequential(encoder, modules.SimCLRProjectionHead(features, 2048, 128)).to(device)

@@ -25,6 +25,7 @@ from semppl.bench.tables import tables
 from semppl.bench.workload import build_workload
 from semppl.core.errors import UserError
 from semppl.core.rundir import write_text
+from semppl.data.files import image_files
 from semppl.train.build import choose_device
 
 FILE = "bench.json"
@@ -99,6 +100,8 @@ def _check(settings: BenchSettings) -> None:
             raise UserError(f"--{name.replace('_', '-')} is {getattr(settings, name)}: at least {least}")
     if "lightly" in settings.compare:
         require_lightly()
+    if settings.images is not None:
+        image_files(settings.images)
     out = settings.out
     if out is not None and (out / FILE).exists() and not settings.overwrite:
         raise UserError(f"{out / FILE} is there already: give --overwrite, or another --out")

@@ -19,6 +19,8 @@ class BenchSettings:
     photometric: that stage on the CPU beside torchvision."""
     encoder: str = "resnet50"
     """resnet10 to resnet200."""
+    width: float = 1.0
+    """Multiplies its channels."""
     image_size: int = 224
     """Side of a large view; up to 64 px the small stem and recipe are taken, as in training."""
     batch_size: int = 256

@@ -47,7 +47,7 @@ def build_workload(settings: BenchSettings, **method: Any) -> Workload:
             speed="compile" if settings.speed == "auto" else settings.speed,
             micro_batch=settings.micro_batch,
             views=ViewsConfig(large=settings.large, small=settings.small, large_size=settings.image_size),
-            net=NetConfig(encoder=settings.encoder),
+            net=NetConfig(encoder=settings.encoder, width=settings.width),
             method=MethodConfig(queue_capacity=settings.queue, **method),
             optim=OptimConfig(name=settings.optimiser, base_lr=1e-4),
         ),

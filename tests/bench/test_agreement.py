@@ -1,0 +1,33 @@
+from functools import partial
+
+import pytest
+import torch
+from tests.train.test_capture import PlainRecorder
+
+import semppl.bench.agreement as agreement
+from semppl.bench.agreement import neighbours_agree, recording_agrees
+from semppl.train.capture import CapturedStep
+
+
+def test_exact_neighbours_agree_with_float64(tiny):
+    assert neighbours_agree(tiny) == {"labels_of_nearest_neighbours": 1.0, "pseudo_labels": 1.0}
+
+
+def test_wrong_neighbours_are_noticed(tiny, monkeypatch):
+    def wrong(queries_RD, keys_CD, labels_C, k, **options):
+        return torch.zeros(len(queries_RD), 1), labels_C[: len(queries_RD), None]
+
+    monkeypatch.setattr(agreement, "nearest", wrong)
+    assert neighbours_agree(tiny)["labels_of_nearest_neighbours"] < 0.9
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_recording_that_does_something_else_is_noticed(tiny, monkeypatch, wrong):
+    monkeypatch.setattr(agreement, "_small", lambda settings: settings)
+    options = {"warm_up": 1, "recorder": PlainRecorder()}
+    monkeypatch.setattr(agreement, "CapturedStep", partial(CapturedStep, **options))
+    if wrong:
+        monkeypatch.setattr(CapturedStep, "_set_tick_", lambda self, step: None)
+    result = recording_agrees(tiny, steps=3)
+    assert result["again"] == 0.0
+    assert (result["recorded"] > 1e-3) is wrong
