@@ -16,7 +16,7 @@ from typing import Annotated, Literal, NoReturn
 
 import tyro
 
-from semppl.bench.settings import BenchSettings
+from semppl.bench.settings import BenchFlags
 from semppl.config import Config, from_yaml
 from semppl.core.errors import RunError, UserError, choose
 from semppl.core.rundir import RunDirectory
@@ -71,8 +71,8 @@ class Demo:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench(BenchSettings):
-    """See BenchSettings."""
+class Bench(BenchFlags):
+    """See BenchFlags."""
 
     show: Path | None = None
     """Measure nothing: show the tables of an earlier bench.json and, with --out, draw its picture there."""
@@ -125,7 +125,7 @@ def _parse(arguments: list[str]) -> object:
         {"demo": Demo(), "pretrain": Pretrain(config=start), "bench": Bench()},
         descriptions={
             name: inspect.getdoc(verb) or ""
-            for name, verb in (("demo", Demo), ("pretrain", Pretrain), ("bench", BenchSettings))
+            for name, verb in (("demo", Demo), ("pretrain", Pretrain), ("bench", BenchFlags))
         },
         prefix_names=False,
     )
@@ -235,8 +235,7 @@ def _demo(verb: Demo) -> None:
 def _bench(verb: Bench, arguments: list[str]) -> None:
     from rich.console import Console
 
-    from semppl.bench.picture import draw_scaling
-    from semppl.bench.run import PICTURE, load_bench, run_bench, show_bench
+    from semppl.bench.run import draw_bench, load_bench, run_bench, show_bench
 
     console = Console(markup=False)
     if verb.show is None:
@@ -244,5 +243,5 @@ def _bench(verb: Bench, arguments: list[str]) -> None:
         return
     result = load_bench(verb.show)
     show_bench(result, console)
-    if verb.out is not None and "scaling" in result:
-        draw_scaling(result["scaling"], verb.out / PICTURE)
+    if verb.out is not None:
+        draw_bench(result, verb.out, overwrite=verb.overwrite)

@@ -26,7 +26,7 @@ def resolved(config: Config, *, image_size: int, num_images: int, num_classes: i
     tiny = large <= 64
     return replace(
         config,
-        log_every=_first(config.log_every, max(10, steps // 1000)),
+        log_every=_first(config.log_every, max(10, -(-steps // 500))),
         data=replace(config.data, split_seed=config.split_seed),
         views=replace(
             views,
@@ -113,6 +113,8 @@ def _check(config: Config, batch_size: int, num_images: int) -> None:
     for flag, value, low, high in ranges:
         if value is not None and (value < low or (high is not None and value > high)):
             _refuse(flag, value, low, high)
+    if config.micro_batch is not None and config.speed == "compile":
+        raise UserError("--micro-batch computes parts again, which is not compiled: use --speed graph")
     if config.micro_batch is not None and batch_size % config.micro_batch:
         raise UserError(
             f"--micro-batch {config.micro_batch} does not divide the batch of {batch_size} images: "

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -5,12 +6,22 @@ import torch
 from tests.train.test_capture import PlainRecorder
 
 import semppl.bench.agreement as agreement
-from semppl.bench.agreement import neighbours_agree, recording_agrees
+from semppl.bench.agreement import crops_agree, neighbours_agree, recording_agrees
+from semppl.method.pseudo_labels import nearest
 from semppl.train.capture import CapturedStep
 
 
 def test_exact_neighbours_agree_with_float64(tiny):
-    assert neighbours_agree(tiny) == {"labels_of_nearest_neighbours": 1.0, "pseudo_labels": 1.0}
+    assert neighbours_agree(tiny) == {"nearest_neighbours": 1.0, "pseudo_labels": 1.0}
+
+
+def test_neighbours_in_coarse_numbers_are_noticed(tiny, monkeypatch):
+    def coarse(queries_RD, keys_CD, labels_C, k, **options):
+        return nearest(queries_RD.bfloat16().float(), keys_CD.bfloat16().float(), labels_C, k)
+
+    monkeypatch.setattr(agreement, "nearest", coarse)
+    settings = replace(tiny, queue=20_000, batch_size=200)
+    assert 0.9 < neighbours_agree(settings)["nearest_neighbours"] < 1.0
 
 
 def test_wrong_neighbours_are_noticed(tiny, monkeypatch):
@@ -18,7 +29,7 @@ def test_wrong_neighbours_are_noticed(tiny, monkeypatch):
         return torch.zeros(len(queries_RD), 1), labels_C[: len(queries_RD), None]
 
     monkeypatch.setattr(agreement, "nearest", wrong)
-    assert neighbours_agree(tiny)["labels_of_nearest_neighbours"] < 0.9
+    assert neighbours_agree(tiny)["nearest_neighbours"] < 0.9
 
 
 @pytest.mark.parametrize("wrong", [False, True])
@@ -28,6 +39,11 @@ def test_a_recording_that_does_something_else_is_noticed(tiny, monkeypatch, wron
     monkeypatch.setattr(agreement, "CapturedStep", partial(CapturedStep, **options))
     if wrong:
         monkeypatch.setattr(CapturedStep, "_set_tick_", lambda self, step: None)
-    result = recording_agrees(tiny, steps=3)
+    monkeypatch.setattr(agreement, "OPTIMISERS", ("lars",))
+    result = recording_agrees(tiny, steps=3)["lars"]
     assert result["again"] == 0.0
     assert (result["recorded"] > 1e-3) is wrong
+
+
+def test_crops_on_the_same_device_are_the_same():
+    assert crops_agree(torch.device("cpu")) == {"largest_difference": 0.0, "share_equal": 1.0}

@@ -1,11 +1,12 @@
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from rich.console import Console
 
 import semppl.bench.run as run
-from semppl.bench.run import load_bench, run_bench
+from semppl.bench.run import draw_bench, load_bench, run_bench, show_bench
+from semppl.bench.settings import BenchFlags
 from semppl.core.errors import UserError
 
 
@@ -18,12 +19,12 @@ def console():
 def quick(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(run, "time_photometric", lambda: {"fast": True})
     monkeypatch.setattr(run, "tables", lambda result: [])
-    return replace(tiny, parts=("photometric",), out=tmp_path / "out")
+    return BenchFlags(**{**asdict(tiny), "parts": ("photometric",), "out": tmp_path / "out"})
 
 
 def test_the_file_says_what_was_measured_how_and_where(tiny, tmp_path, console):
-    settings = replace(tiny, out=tmp_path / "out")
-    result = run_bench(settings, "semppl bench --out out", console)
+    flags = BenchFlags(**{**asdict(tiny), "out": tmp_path / "out"})
+    result = run_bench(flags, "semppl bench --out out", console)
     stored = json.loads((tmp_path / "out" / "bench.json").read_text())
     assert stored == json.loads(json.dumps(result))
     assert stored["command"] == "semppl bench --out out"
@@ -65,15 +66,45 @@ def test_a_scaling_is_drawn(quick, console, monkeypatch):
     ("changes", "message"),
     [
         ({"steps": 0}, "--steps is 0"),
-        ({"batch_size": 1}, "--batch-size is 1"),
-        ({"large": 0}, "--large is 0"),
         ({"device": "tpu"}, "device"),
+        ({"precision": "bf16"}, "bf16 is for GPUs"),
     ],
 )
 def test_values_that_cannot_be_measured_are_refused(quick, console, changes, message):
     with pytest.raises(UserError, match=message):
         run_bench(replace(quick, **changes), "x", console)
     assert not quick.out.exists()
+
+
+def test_an_out_that_is_a_file_is_refused_before_anything_is_measured(quick, console, monkeypatch):
+    monkeypatch.setattr(run, "time_photometric", lambda: pytest.fail("measured"))
+    quick.out.write_text("mine")
+    with pytest.raises(UserError, match=r"--out .*out: .*give a folder"):
+        run_bench(quick, "x", console)
+    assert quick.out.read_text() == "mine"
+
+
+def test_without_matplotlib_a_picture_is_refused_before_anything_is_measured(quick, console, monkeypatch):
+    monkeypatch.setattr(run, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match="matplotlib"):
+        run_bench(replace(quick, parts=("scaling",)), "x", console)
+
+
+def test_a_picture_is_drawn_again_from_the_file_and_not_over_another(tmp_path):
+    rows = [{"factor": "queue", "value": n, "ms": n / 10, "peak_mb": 1.0} for n in (10, 20)]
+    draw_bench({"scaling": rows}, tmp_path / "new" / "folder", overwrite=False)
+    picture = tmp_path / "new" / "folder" / "scaling.png"
+    picture.write_text("mine")
+    with pytest.raises(UserError, match="is there already"):
+        draw_bench({"scaling": rows}, picture.parent, overwrite=False)
+    assert picture.read_text() == "mine"
+    draw_bench({"scaling": rows}, picture.parent, overwrite=True)
+    assert picture.stat().st_size > 1000
+
+
+def test_a_result_of_another_kind_is_refused_in_one_line(console):
+    with pytest.raises(UserError, match="not a result of semppl bench"):
+        show_bench({"machine": {}, "step": {}}, console)
 
 
 def test_a_file_that_is_no_result_is_named(tmp_path):

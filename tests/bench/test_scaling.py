@@ -1,5 +1,6 @@
 import pytest
 
+import semppl.bench.scaling as scaling
 from semppl.bench.scaling import Size, growth, method_cost, time_scaling
 
 
@@ -13,6 +14,7 @@ def test_growth_by_hand():
     ]
     assert growth(rows, "queue", "ms") == pytest.approx(1.0)
     assert growth(rows, "views", "ms") == pytest.approx(2.0)
+    assert growth(rows[:1], "queue", "ms") == 0.0
 
 
 def test_one_factor_changes_at_a_time(tiny):
@@ -27,7 +29,24 @@ def test_one_factor_changes_at_a_time(tiny):
     assert all(row["queue"] == 20 and row["ms"] > 0 for row in rows)
 
 
-def test_the_cost_is_that_of_queue_vote_positives_and_loss(tiny):
+def test_the_cost_is_that_of_queue_vote_positives_and_loss(tiny, monkeypatch):
+    calls = []
+    for owner, name in (
+        (scaling.LabelledQueue, "push_"),
+        (scaling, "vote"),
+        (scaling, "sample_positives"),
+        (scaling.ReLICv2, "__call__"),
+    ):
+        real = getattr(owner, name)
+
+        def counted(*arguments, real=real, name=name, **options):
+            calls.append(name)
+            return real(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, counted)
     ms, megabytes = method_cost(Size(batch=8, queue=16, classes=2, views=2), tiny)
+    assert calls[:4] == ["push_", "vote", "sample_positives", "__call__"]
+    # one step to begin with, one for the memory, three to warm up, one timed
+    assert calls == calls[:4] * 6
     assert ms > 0
     assert megabytes > 0

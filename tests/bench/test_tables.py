@@ -18,8 +18,9 @@ RESULT = {
         "from_files": {"ms": 110.0, "images_per_second": 909.0, "files": 54, "workers": 16},
     },
     "agreement": {
-        "neighbours": {"labels_of_nearest_neighbours": 0.99999, "pseudo_labels": 1.0},
-        "recording": {"recorded": 1e-7, "again": 0.0},
+        "neighbours": {"nearest_neighbours": 0.99999, "pseudo_labels": 1.0},
+        "recording": {"sgd": {"recorded": 1e-7, "again": 0.0}},
+        "crops": {"largest_difference": 1.0, "share_equal": 0.9},
         "step_waits_for_nothing": True,
     },
     "scaling": [
@@ -55,8 +56,11 @@ def test_every_figure_is_shown_with_its_name():
     assert ["encoders alone (floor)", "100.00", "1,000", "1.000", "1,000"] in rows
     assert ["SemPPL", "105.00", "952", "1.050", "1,200"] in rows
     assert ["SemPPL from 54 files, 16 workers", "110.00", "909", "1.100", ""] in rows
-    assert ["feed", "25.000", "25.0 %"] in rows
-    assert ["labels of nearest neighbours as in float64", "99.999 %"] in rows
+    assert ["feed", "25.000", "beside"] in rows
+    assert ["nearest neighbours as in float64", "99.999 %"] in rows
+    words = "losses of the recorded step with sgd, relative difference"
+    assert [words, "1.0e-07 (the plain step again: 0.0e+00)"] in rows
+    assert ["crops as on a CPU", "90.0 % equal, at most 1 level off"] in rows
     assert ["host waits for the device in a step", "False"] in rows
     assert ["queue", "10,000", "10.000", "30", "n^1.00"] in rows
     assert ["even", "60", "300", "5.0"] in rows

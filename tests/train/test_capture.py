@@ -1,8 +1,12 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from tests.conftest import tiny_config
 from tests.train.test_state import same
 
+import semppl.train.capture as capture
+import semppl.train.step as train_step
 from semppl.config import MethodConfig, OptimConfig
 from semppl.core.errors import RunError
 from semppl.data.source import load_dataset
@@ -15,10 +19,15 @@ CPU = torch.device("cpu")
 
 
 class PlainRecorder:
-    """Replays by doing the same work again on the same memory, as a graph does."""
+    """Replays by doing the work again on the same memory, as a graph does.
 
-    def __init__(self):
-        self.runs, self.recordings, self.replays, self.names = 0, 0, 0, None
+    A graph keeps every number that Python knew when it was recorded. So, given the state, a replay happens
+    at the step of the recording, and nobody may ask for a rate or a seed meanwhile.
+    """
+
+    def __init__(self, state=None):
+        self.runs, self.recordings, self.replays, self.replaying = 0, 0, 0, False
+        self._state = state
 
     def run(self, work):
         self.runs += 1
@@ -27,12 +36,29 @@ class PlainRecorder:
     def record(self, work, generators):
         self.recordings += 1
         self.generators = list(generators)
+        step = None if self._state is None else self._state.step
 
         def replay():
             self.replays += 1
-            return work()
+            if self._state is not None:
+                self._state.step = step
+            self.replaying = True
+            try:
+                return work()
+            finally:
+                self.replaying = False
 
         return replay
+
+    def guarded(self, function):
+        """A function that a replay must not call."""
+
+        def call(*arguments, **options):
+            if self.replaying:
+                raise AssertionError("a graph would not have called this again")
+            return function(*arguments, **options)
+
+        return call
 
 
 def training(npz, **changes):
@@ -53,10 +79,15 @@ def training(npz, **changes):
         {"optim": OptimConfig(name="lars"), "method": MethodConfig(positives=0)},
     ],
 )
-def test_everything_that_changes_from_step_to_step_reaches_a_recorded_step(npz, changes):
+def test_everything_that_changes_from_step_to_step_reaches_a_recorded_step(npz, changes, monkeypatch):
     plain, recorded = training(npz, **changes), training(npz, **changes)
-    recorder = PlainRecorder()
-    step = CapturedStep(recorded.state, recorded.plan, warm_up=2, recorder=recorder)
+    recorder = PlainRecorder(recorded.state)
+    guarded = replace(
+        recorded.plan, lr=recorder.guarded(recorded.plan.lr), decay=recorder.guarded(recorded.plan.decay)
+    )
+    monkeypatch.setattr(capture, "stream", recorder.guarded(capture.stream))
+    monkeypatch.setattr(train_step, "generator", recorder.guarded(train_step.generator))
+    step = CapturedStep(recorded.state, guarded, warm_up=2, recorder=recorder)
     for i in range(6):
         expected = train_step_(plain.state, plain.feed(i), plain.plan)
         outcome = step(recorded.feed(i))
@@ -96,10 +127,11 @@ def test_all_generators_of_a_step_are_known_to_the_recording(npz):
 def test_a_failed_recording_says_how_to_go_on_and_leaves_the_step_undone(npz):
     class Broken(PlainRecorder):
         def record(self, work, generators):
+            self._state.step += 1  # as a recording does that fails at its end
             raise RuntimeError("operation not permitted when stream is capturing\nmore lines")
 
     run = training(npz)
-    step = CapturedStep(run.state, run.plan, warm_up=0, recorder=Broken())
+    step = CapturedStep(run.state, run.plan, warm_up=0, recorder=Broken(run.state))
     before = training(npz).state.state_dict()
     with pytest.raises(
         RunError, match=r"not permitted when stream is capturing\): go on with --resume --speed"

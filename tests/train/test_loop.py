@@ -1,9 +1,12 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
+from tests.train.test_state import training
 from torch import nn
 
+import semppl.train.loop as loop
 from semppl.core.errors import RunError
 from semppl.core.rundir import RunDirectory
 from semppl.nets.heads import Projected
@@ -42,3 +45,13 @@ def test_finite_losses_are_forgotten_once_seen(tmp_path):
     watch.verify(state())
     watch.verify(state())
     assert not list(tmp_path.iterdir())
+
+
+def test_a_full_memory_is_said_with_what_to_do(npz):
+    run = training(npz)
+
+    def full(batch):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate much.")
+
+    with pytest.raises(RunError, match=r"memory of cpu is full: go on with --resume --micro-batch 16"):
+        loop._step(replace(run, step=full), run.feed(0))

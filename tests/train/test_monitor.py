@@ -45,7 +45,7 @@ def test_a_tally_by_hand():
 
 
 def test_votes_of_many_steps_are_counted_as_they_come(monkeypatch):
-    monkeypatch.setattr(monitor, "MANY", 2)
+    monkeypatch.setattr(monitor, "MANY", 6)
     tally = Tally(HiddenLabels(torch.tensor([0, 1, 1, 0])), num_ballots=2, device=CPU)
     for total in range(5):
         tally.add_(outcome(total, [[0, 1, 0], [0, 0, 0]]), batch([-1, -1, 0], [0, 1, 3]))

@@ -194,6 +194,15 @@ def test_resuming_a_finished_run_changes_no_weight(npz, tmp_path, quiet):
     assert same(one.state_dict(), again.state_dict())
 
 
+def test_a_run_may_go_on_in_parts_as_large_as_its_batch_and_not_in_smaller_ones(npz, tmp_path, quiet):
+    run = RunDirectory(tmp_path / "run")
+    pretrain(tiny_config(npz), run, console=quiet)
+    state = pretrain(tiny_config(npz, micro_batch=16), run, console=quiet, resume=True)
+    assert state.step == 6
+    with pytest.raises(UserError, match="--micro-batch"):
+        pretrain(tiny_config(npz, micro_batch=8), run, console=quiet, resume=True)
+
+
 def test_a_run_goes_on_where_its_data_was_moved(npz, tmp_path, quiet):
     run = RunDirectory(tmp_path / "run")
     one = pretrain(tiny_config(npz), run, console=quiet)

@@ -2,7 +2,7 @@ import pytest
 import torch
 from tests.conftest import tiny_config
 
-from semppl.config import MethodConfig
+from semppl.config import MethodConfig, OptimConfig
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.data.source import load_dataset
@@ -87,3 +87,40 @@ def test_nothing_in_a_checkpoint_is_executed(tmp_path):
 
 def test_a_run_without_checkpoint_has_no_newest_one(tmp_path):
     assert newest_checkpoint(directory(tmp_path)) is None
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "sgd", "lars"])
+def test_buffers_lie_in_memory_as_the_weights_of_this_device_do(npz, optimiser):
+    optim = OptimConfig(name=optimiser, base_lr=0.01)
+    one, other = training(npz, optim=optim), training(npz, optim=optim)
+    train_step_(one.state, one.feed(0), one.plan)
+    # what a GPU does with its convolutions
+    other.state.online.to(memory_format=torch.channels_last)
+    other.state.load_state_dict_(one.state.state_dict())
+    laid_out = 0
+    for weight, buffers in other.state.optimizer.state.items():
+        for value in buffers.values():
+            if isinstance(value, torch.Tensor) and value.shape == weight.shape:
+                assert value.stride() == weight.stride()
+                laid_out += weight.ndim == 4 and not weight.is_contiguous()
+    assert laid_out > 5
+    assert same(other.state.state_dict(), one.state.state_dict())
+
+
+def test_options_that_belong_to_the_device_are_this_runs_and_the_others_the_checkpoints(npz):
+    optim = OptimConfig(name="adamw", base_lr=0.01)
+    run = training(npz, optim=optim)
+    train_step_(run.state, run.feed(0), run.plan)
+    state = run.state.state_dict()
+    for group in state["optimizer"]["param_groups"]:
+        group |= {"fused": True, "capturable": True, "lr": 0.123}
+    other = training(npz, optim=optim)
+    other.state.load_state_dict_(state)
+    for group in other.state.optimizer.param_groups:
+        assert (group["fused"], group["capturable"], group["lr"]) == (None, False, 0.123)
+
+
+def test_a_rate_on_the_device_is_stored_as_a_number(npz):
+    run = training(npz, optim=OptimConfig(name="lars"))
+    run.state.set_lr_(torch.tensor(0.25))
+    assert {group["lr"] for group in run.state.state_dict()["optimizer"]["param_groups"]} == {0.25}

@@ -5,70 +5,96 @@ Shapes: V large views, C queue capacity, B images, D dims.
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Final, Literal
 
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
 from semppl.bench.settings import BenchSettings
 from semppl.bench.workload import build_workload
-from semppl.method.pseudo_labels import nearest, vote
+from semppl.method.pseudo_labels import mode, nearest, vote
 from semppl.method.queue import LabelledQueue
 from semppl.train.build import choose_device
 from semppl.train.capture import CapturedStep
 from semppl.train.step import train_step_
+from semppl.views.geometry import crop_resize, draw_boxes
+from semppl.views.recipe import View
+
+OPTIMISERS: Final[tuple[Literal["lars", "sgd", "adamw"], ...]] = ("lars", "sgd", "adamw")
 
 
-def neighbours_agree(settings: BenchSettings) -> dict[str, Any]:
+def neighbours_agree(settings: BenchSettings) -> dict[str, float]:
     """Nearest neighbours and votes as the step computes them, against all cosines in float64.
 
-    Entries are noisy copies of one direction for each class, so that neighbours are close to each other, as
-    in a trained network.
+    Entries are noisy copies of a few directions, so that neighbours are close to each other, as in a trained
+    network, and labels are random, so that another neighbour nearly always means another label.
     """
     device, dim = choose_device(settings.device), 256
     rng = torch.Generator().manual_seed(settings.seed)
-    views, capacity, classes = settings.large, settings.queue, settings.classes
-    centres = torch.randn(classes, dim, generator=rng)
-    queue = LabelledQueue(views, capacity, dim, classes, initial_labels="none", device=device)
-    labels_C = torch.randint(classes, (capacity,), generator=rng)
-    noise_VCD = torch.randn(views, capacity, dim, generator=rng)
-    queue.push_(F.normalize(centres[labels_C] + noise_VCD, dim=-1).to(device), labels_C.to(device))
-    truth_B = torch.randint(classes, (settings.batch_size,), generator=rng)
-    noise_VBD = torch.randn(views, settings.batch_size, dim, generator=rng)
-    queries_VBD = F.normalize(centres[truth_B] + 2 * noise_VBD, dim=-1).to(device)
-    same, votes = [], vote(queries_VBD, queue)
-    exact_ballots = []
-    for i in range(views):
-        queries_RD = queries_VBD.flatten(0, 1)
-        keys_CD = F.normalize(queue.embeddings_VCD[i].double(), dim=-1)
-        columns = [(part.double() @ keys_CD.T).argmax(1) for part in queries_RD.split(256)]
-        exact_R = queue.labels_C[torch.cat(columns)]
-        _, fast_R1 = nearest(queries_RD, queue.embeddings_VCD[i], queue.labels_C, 1, rounded=True)
+    views, capacity = settings.large, settings.queue
+    centres = torch.randn(10, dim, generator=rng)
+
+    def noisy(count: int) -> Tensor:
+        which = torch.randint(10, (count,), generator=rng)
+        noise = torch.randn(views, count, dim, generator=rng)
+        return F.normalize(centres[which] + noise, dim=-1).to(device)
+
+    queue = LabelledQueue(views, capacity, dim, capacity, initial_labels="none", device=device)
+    keys_VCD, queries_VBD = noisy(capacity), noisy(settings.batch_size)
+    queue.push_(keys_VCD, torch.randperm(capacity, generator=rng).to(device))
+    queries_RD = queries_VBD.flatten(0, 1)
+    same, exact = [], []
+    for keys_CD in queue.embeddings_VCD:
+        exact_R = queue.labels_C[_nearest_in_float64(queries_RD, keys_CD)]
+        _, fast_R1 = nearest(queries_RD, keys_CD, queue.labels_C, 1, rounded=True)
         same.append(float((fast_R1.squeeze(1) == exact_R).double().mean()))
-        exact_ballots.append(exact_R.view(views, -1))
-    winner_B = torch.cat(exact_ballots).mode(0).values
+        exact.append(exact_R.view(views, -1))
+    winner_B, _ = mode(torch.cat(exact).T)
+    pseudo = float((vote(queries_VBD, queue).labels_B == winner_B).double().mean())
+    return {"nearest_neighbours": sum(same) / len(same), "pseudo_labels": pseudo}
+
+
+def _nearest_in_float64(queries_RD: Tensor, keys_CD: Tensor) -> Tensor:
+    keys_CD = F.normalize(keys_CD.double(), dim=-1)
+    return torch.cat([(part.double() @ keys_CD.T).argmax(1) for part in queries_RD.split(256)])
+
+
+def crops_agree(device: torch.device) -> dict[str, float]:
+    """Crops of a batch on the device against those on the CPU, in grey levels."""
+    rng = torch.Generator().manual_seed(0)
+    images = torch.randint(256, (64, 3, 40, 40), generator=rng, dtype=torch.uint8)
+    box_B4 = draw_boxes(64, 40, 40, View(size=32, min_area=0.1), rng)
+    flip_B = torch.rand(64, generator=rng) < 0.5
+    plain = crop_resize(images, box_B4, 32, flip_B).int()
+    fast = crop_resize(images.to(device), box_B4.to(device), 32, flip_B.to(device)).int().cpu()
+    difference = (plain - fast).abs()
     return {
-        "labels_of_nearest_neighbours": sum(same) / len(same),
-        "pseudo_labels": float((votes.labels_B == winner_B).double().mean()),
+        "largest_difference": float(difference.max()),
+        "share_equal": float((difference == 0).double().mean()),
     }
 
 
-def recording_agrees(settings: BenchSettings, steps: int = 8) -> dict[str, float]:
+def recording_agrees(settings: BenchSettings, steps: int = 8) -> dict[str, dict[str, float]]:
     """Losses of the recorded step against those of the plain one, in float32, from the same weights.
 
     `again` is the plain one against itself: what the device's own order of additions changes.
     """
-    losses = []
-    for kind in ("plain", "plain", "recorded"):
-        training = build_workload(_small(settings)).training
-        plain = partial(train_step_, training.state, plan=training.plan)
-        step = CapturedStep(training.state, training.plan) if kind == "recorded" else plain
-        losses.append(torch.stack([step(training.feed(i)).terms.total for i in range(steps)]).double().cpu())
-    scale = losses[0].abs().max()
-    return {
-        "recorded": float((losses[2] - losses[0]).abs().max() / scale),
-        "again": float((losses[1] - losses[0]).abs().max() / scale),
-    }
+    result: dict[str, dict[str, float]] = {}
+    for optimiser in OPTIMISERS:
+        losses = []
+        for kind in ("plain", "plain", "recorded"):
+            training = build_workload(replace(_small(settings), optimiser=optimiser)).training
+            plain = partial(train_step_, training.state, plan=training.plan)
+            step = CapturedStep(training.state, training.plan) if kind == "recorded" else plain
+            totals = [step(training.feed(i)).terms.total for i in range(steps)]
+            losses.append(torch.stack(totals).double().cpu())
+        scale = losses[0].abs().max()
+        result[optimiser] = {
+            "recorded": float((losses[2] - losses[0]).abs().max() / scale),
+            "again": float((losses[1] - losses[0]).abs().max() / scale),
+        }
+    return result
 
 
 def step_waits_for_nothing(settings: BenchSettings) -> bool:
@@ -100,5 +126,4 @@ def _small(settings: BenchSettings) -> BenchSettings:
         precision="fp32",
         speed="graph",
         micro_batch=None,
-        optimiser="lars",
     )

@@ -44,13 +44,15 @@ def time_lightly(workload: Workload, settings: BenchSettings, workers: int) -> d
         views = [torch.randn(settings.batch_size, 3, *[settings.image_size] * 2, device=device)] * 2
         step_ms = milliseconds(lambda: step(*views), device, steps=settings.steps, rounds=settings.rounds)  # noqa: B023
         batches = _batches(_Transformed(images, _transform(method, settings.image_size)), settings, workers)
-        feed_ms = milliseconds(lambda: next(batches), device, steps=8, rounds=1, warm_up=2)  # noqa: B023
+        # a worker makes whole batches: pass over those that were made ahead, and time several of each worker
+        ahead, many = 2 * workers + 1, 4 * max(workers, 1)
+        feed_ms = milliseconds(lambda: next(batches), device, steps=many, rounds=1, warm_up=ahead)  # noqa: B023
 
         def both() -> None:
             one, other = next(batches)  # noqa: B023
             step(one.to(device, non_blocking=True), other.to(device, non_blocking=True))  # noqa: B023
 
-        both_ms = milliseconds(both, device, steps=8, rounds=1, warm_up=2)
+        both_ms = milliseconds(both, device, steps=many, rounds=1, warm_up=ahead)
         result[method] = {
             "step_ms": step_ms,
             "transform_images_per_second": 1e3 * settings.batch_size / feed_ms,
@@ -64,17 +66,17 @@ class _Transformed(Dataset[list[Tensor]]):
         self._images, self._transform = images_M3HW.permute(0, 2, 3, 1).contiguous().numpy(), transform
 
     def __len__(self) -> int:
-        return len(self._images)
+        # an epoch without end: a loader that starts again and again would be timed instead
+        return 1000 * len(self._images)
 
     def __getitem__(self, index: int) -> list[Tensor]:
-        return self._transform(Image.fromarray(self._images[index]))
+        return self._transform(Image.fromarray(self._images[index % len(self._images)]))
 
 
 def _batches(dataset: _Transformed, settings: BenchSettings, workers: int) -> Iterator[list[Tensor]]:
     loader = DataLoader(
         dataset,
         batch_size=settings.batch_size,
-        shuffle=True,
         drop_last=True,
         num_workers=workers,
         persistent_workers=workers > 0,

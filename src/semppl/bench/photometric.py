@@ -42,7 +42,7 @@ def time_photometric(batch_size: int = 256, size: int = 96, rounds: int = 5) -> 
 
 
 def torchvision_transform(view: View, mean_3: Tensor, std_3: Tensor) -> Callable[[Tensor], Tensor]:
-    """The nearest that torchvision has: its brightness multiplies and its jitter is in one order for all."""
+    """The nearest that torchvision has: its brightness multiplies, its contrast is one for all channels."""
     jitter = v2.ColorJitter(view.brightness, view.contrast, view.saturation, view.hue)
     return v2.Compose(
         [

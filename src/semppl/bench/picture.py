@@ -26,9 +26,16 @@ def draw_scaling(rows: list[dict[str, Any]], path: Path) -> None:
         if max(row["peak_mb"] for row in points) > 0:
             memory = [max(row["peak_mb"], 0.1) for row in points]
             axes.loglog(values, memory, "s--", color="tab:orange", label="MB")
+        axes.set_xticks(values, [_short(value) for value in values])
+        axes.minorticks_off()
+        axes.set_ylim(top=2 * max(max(row["ms"], row["peak_mb"]) for row in points))
         axes.set_xlabel(factor)
         axes.grid(visible=True, which="major", alpha=0.3)
         if i == 0:
             axes.legend(frameon=False)
     figure.suptitle("SemPPL without networks: queue, vote, positives, loss and its gradient")
     write_atomically(path, lambda file: figure.savefig(file, format="png"))
+
+
+def _short(value: int) -> str:
+    return f"{value / 1000:.0f}k" if value >= 10_000 else str(value)

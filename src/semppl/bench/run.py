@@ -1,12 +1,12 @@
 """The verb `bench`: measure, show, keep."""
 
 import json
-import os
 import platform
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,16 @@ import torch
 from rich.console import Console
 
 from semppl import __version__
-from semppl.bench.agreement import neighbours_agree, recording_agrees, step_waits_for_nothing
+from semppl.bench.agreement import crops_agree, neighbours_agree, recording_agrees, step_waits_for_nothing
 from semppl.bench.lightly import require_lightly, time_lightly
 from semppl.bench.photometric import time_photometric
 from semppl.bench.picture import draw_scaling
 from semppl.bench.scaling import time_scaling
-from semppl.bench.settings import BenchSettings
+from semppl.bench.settings import BenchFlags, BenchSettings, filled
 from semppl.bench.steptime import time_step
 from semppl.bench.tables import tables
 from semppl.bench.workload import build_workload
+from semppl.core.cores import usable_cores
 from semppl.core.errors import UserError
 from semppl.core.rundir import write_text
 from semppl.data.files import image_files
@@ -32,10 +33,11 @@ FILE = "bench.json"
 PICTURE = "scaling.png"
 
 
-def run_bench(settings: BenchSettings, command: str, console: Console) -> dict[str, Any]:
+def run_bench(flags: BenchFlags, command: str, console: Console) -> dict[str, Any]:
     """Everything that was asked for; what is measured is kept as soon as it is there."""
-    _check(settings)
-    device = choose_device(settings.device)
+    device = choose_device(flags.device)
+    settings = filled(flags, device.type)
+    _check(settings, device)
     started = time.perf_counter()
 
     def say(what: str) -> None:
@@ -50,7 +52,6 @@ def run_bench(settings: BenchSettings, command: str, console: Console) -> dict[s
     def keep(part: str, figures: Any) -> None:
         result[part] = figures
         if settings.out is not None:
-            settings.out.mkdir(parents=True, exist_ok=True)
             write_text(settings.out / FILE, json.dumps(result, indent=1) + "\n")
 
     parts: dict[str, Callable[[], Any]] = {
@@ -60,24 +61,34 @@ def run_bench(settings: BenchSettings, command: str, console: Console) -> dict[s
         "photometric": time_photometric,
         "lightly": lambda: time_lightly(build_workload(settings), settings, _workers(settings)),
     }
-    wanted: list[str] = [*settings.parts, *settings.compare]
-    if "step" in wanted:
-        wanted.insert(wanted.index("step") + 1, "agreement")
-    for part in wanted:
-        say(part)
+    for part in _wanted(settings):
+        say(_words(part, settings))
         keep(part, parts[part]())
     show_bench(result, console)
     if settings.out is not None:
-        if "scaling" in result:
-            draw_scaling(result["scaling"], settings.out / PICTURE)
+        draw_bench(result, settings.out, overwrite=True)
         console.print(f"written: {settings.out / FILE}", highlight=False, soft_wrap=True)
     return result
 
 
 def show_bench(result: dict[str, Any], console: Console) -> None:
     """The tables of a result."""
-    for table in tables(result):
+    try:
+        found = list(tables(result))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"not a result of semppl bench that this version can show: {error!r}") from error
+    for table in found:
         console.print(table)
+
+
+def draw_bench(result: dict[str, Any], out: Path, *, overwrite: bool) -> None:
+    """The picture of a scaling, if there is one."""
+    if "scaling" not in result:
+        return
+    if (out / PICTURE).exists() and not overwrite:
+        raise UserError(f"{out / PICTURE} is there already: give --overwrite, or another --out")
+    _make_folder(out)
+    draw_scaling(result["scaling"], out / PICTURE)
 
 
 def load_bench(path: Path) -> dict[str, Any]:
@@ -94,36 +105,62 @@ def load_bench(path: Path) -> dict[str, Any]:
     return result
 
 
-def _check(settings: BenchSettings) -> None:
-    for name, least in (("steps", 1), ("rounds", 1), ("batch_size", 2), ("large", 1), ("small", 0)):
-        if getattr(settings, name) < least:
-            raise UserError(f"--{name.replace('_', '-')} is {getattr(settings, name)}: at least {least}")
+def _wanted(settings: BenchSettings) -> list[str]:
+    wanted: list[str] = []
+    for part in dict.fromkeys((*settings.parts, *settings.compare)):
+        wanted += ["step", "agreement"] if part == "step" else [part]
+    return wanted
+
+
+def _words(part: str, settings: BenchSettings) -> str:
+    size = f" {settings.encoder}, {settings.image_size} px, {settings.batch_size} images"
+    return part + (size if part == "step" else "")
+
+
+def _check(settings: BenchSettings, device: torch.device) -> None:
+    """Everything that could fail after the measuring, before it."""
+    if settings.precision == "bf16" and device.type == "cpu":
+        raise UserError("--precision bf16 is for GPUs")
     if "lightly" in settings.compare:
         require_lightly()
     if settings.images is not None:
         image_files(settings.images)
-    out = settings.out
-    if out is not None and (out / FILE).exists() and not settings.overwrite:
-        raise UserError(f"{out / FILE} is there already: give --overwrite, or another --out")
+    if settings.out is None:
+        return
+    if "scaling" in settings.parts and find_spec("matplotlib") is None:
+        raise UserError(
+            "the picture of a scaling needs matplotlib (pip install semppl[plots]): leave --out out"
+        )
+    if (settings.out / FILE).exists() and not settings.overwrite:
+        raise UserError(f"{settings.out / FILE} is there already: give --overwrite, or another --out")
+    _make_folder(settings.out)
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--out {out}: {error.strerror or error}: give a folder") from error
 
 
 def _agreement(settings: BenchSettings, device: torch.device) -> dict[str, Any]:
     result: dict[str, Any] = {"neighbours": neighbours_agree(settings)}
     if device.type == "cuda":
         result["recording"] = recording_agrees(settings)
+        result["crops"] = crops_agree(device)
         result["step_waits_for_nothing"] = step_waits_for_nothing(settings)
     return result
 
 
 def _workers(settings: BenchSettings) -> int:
-    return len(os.sched_getaffinity(0)) if settings.workers is None else settings.workers
+    return usable_cores() if settings.workers is None else settings.workers
 
 
 def _machine(device: torch.device) -> dict[str, Any]:
     on_gpu = device.type == "cuda"
     return {
         "device": torch.cuda.get_device_name(device) if on_gpu else platform.processor() or "cpu",
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": usable_cores(),
         "semppl": __version__,
         "torch": torch.__version__,
         "cuda": torch.version.cuda if on_gpu else None,

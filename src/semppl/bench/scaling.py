@@ -87,5 +87,8 @@ def method_cost(size: Size, settings: BenchSettings) -> tuple[float, float]:
 
 def growth(rows: list[dict[str, Any]], factor: str, what: str) -> float:
     """The exponent x of n^x between the last two points: 1 is linear."""
-    before, last = [row for row in rows if row["factor"] == factor][-2:]
+    points = [row for row in rows if row["factor"] == factor]
+    before, last = points[max(len(points) - 2, 0)], points[-1]
+    if before["value"] == last["value"]:
+        return 0.0
     return log(last[what] / before[what]) / log(last["value"] / before["value"])

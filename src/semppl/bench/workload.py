@@ -44,7 +44,7 @@ def build_workload(settings: BenchSettings, **method: Any) -> Workload:
             seed=settings.seed,
             device=settings.device,
             precision=settings.precision,
-            speed="compile" if settings.speed == "auto" else settings.speed,
+            speed=settings.speed,
             micro_batch=settings.micro_batch,
             views=ViewsConfig(large=settings.large, small=settings.small, large_size=settings.image_size),
             net=NetConfig(encoder=settings.encoder, width=settings.width),

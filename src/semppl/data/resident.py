@@ -14,6 +14,7 @@ from semppl.core.labels import UNLABELLED
 from semppl.core.rng import generator
 from semppl.data.dataset import Dataset
 from semppl.data.order import batch_indices
+from semppl.data.pace import Pace
 
 Cut = Callable[[Tensor, Tensor | None, torch.Generator], tuple[Tensor, ...]]
 
@@ -41,6 +42,7 @@ class ResidentFeed:
         self._masks = None if dataset.masks_MHW is None else dataset.masks_MHW.to(device)
         self._oracle = None if dataset.oracle_M is None else dataset.oracle_M.to(device)
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._pace = Pace(device)
         self._next: tuple[int, Batch, torch.cuda.Event] | None = None
 
     def __call__(self, step: int) -> Batch:
@@ -49,7 +51,8 @@ class ResidentFeed:
         On a GPU the next one is made beside the step that uses this one.
         """
         if self._stream is None:
-            return self._make(step)
+            return self.make(step)
+        self._pace.keep()
         current = torch.cuda.current_stream(self._device)
         if self._next is None or self._next[0] != step:
             self._next = self._make_beside(step, current)
@@ -67,11 +70,12 @@ class ResidentFeed:
         # not before the steps so far are done: one batch ahead is enough
         self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
-            batch, made = self._make(step), torch.cuda.Event()
+            batch, made = self.make(step), torch.cuda.Event()
             made.record(self._stream)
         return step, batch, made
 
-    def _make(self, step: int) -> Batch:
+    def make(self, step: int) -> Batch:
+        """The same batch, here and now."""
         index_B = batch_indices(step, self.batch_size, self._labelled_M, self._seed, self._labelled_fraction)
         if self._stream is not None:
             # from pageable memory the host would wait for everything before it

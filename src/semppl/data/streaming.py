@@ -6,9 +6,7 @@ Workers are processes. Threads would need no shared memory and were faster on tw
 Python's lock held them to 670 images/s where 16 processes made 2,900 (six crops of each photograph).
 """
 
-import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
@@ -17,11 +15,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from semppl.core.batch import Batch
+from semppl.core.cores import usable_cores
 from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
 from semppl.core.rng import generator
 from semppl.data.files import read_image
 from semppl.data.order import batch_indices
+from semppl.data.pace import Pace
 
 Cut = Callable[[Tensor, torch.Generator], list[Tensor]]
 
@@ -53,17 +53,17 @@ class StreamingFeed:
         labelled_fraction: float | None = None,
     ) -> None:
         self.batch_size, self.num_images, self.waited = batch_size, len(paths), 0.0
-        self.device, self.workers = device, len(os.sched_getaffinity(0)) if workers is None else workers
+        self.device, self.workers = device, usable_cores() if workers is None else workers
         self._labels_M = labels_M
         self._parts = _Parts(paths, labels_M != UNLABELLED, cut, batch_size, seed, labelled_fraction)
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
-        self._reached: deque[torch.cuda.Event] = deque()
+        self._pace = Pace(device)
         self._next_step = -1
         self._made: Iterator[tuple[Tensor, list[Tensor], str]] = iter(())
 
     def __call__(self, step: int) -> Batch:
         """The batch of a step; the same step always gives the same batch. Steps in a row come quickest."""
-        self._keep_pace()
+        self._pace.keep()
         if step != self._next_step:
             self._start_at_(step)
         self._next_step = step + 1
@@ -101,16 +101,6 @@ class StreamingFeed:
             pin_memory=self._stream is not None,
         )
         self._made = iter(loader)
-
-    def _keep_pace(self) -> None:
-        """Be at most two steps ahead of the device, or its memory fills with batches."""
-        if self._stream is None:
-            return
-        event = torch.cuda.Event()
-        event.record(torch.cuda.current_stream(self.device))
-        self._reached.append(event)
-        if len(self._reached) > 2:
-            self._reached.popleft().synchronize()
 
     def _sent(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         if self._stream is None:

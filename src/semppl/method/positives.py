@@ -37,9 +37,11 @@ def sample_positives(
     and j.
     """
     labels_B = labels_B.to(queue.labels_C)
-    order_C = queue.labels_C.argsort(stable=True)
-    classes_Y1 = torch.arange(queue.classes + 1, device=order_C.device)
-    edges_Y1 = torch.searchsorted(queue.labels_C[order_C].contiguous(), classes_Y1)
+    # short integers are sorted in fewer passes
+    kind = torch.int16 if queue.classes < 2**15 else torch.int32
+    sorted_C, order_C = queue.labels_C.to(kind).sort(stable=True)
+    classes_Y1 = torch.arange(queue.classes + 1, device=order_C.device, dtype=kind)
+    edges_Y1 = torch.searchsorted(sorted_C, classes_Y1)
     known_B = (labels_B >= 0) & (labels_B < queue.classes)
     class_B = labels_B.where(known_B, 0)
     start_B = edges_Y1[class_B]

@@ -14,6 +14,8 @@ from semppl.method.queue import LabelledQueue
 
 # cosines held at a time: 50 MB of float32, which fits into the cache of a large GPU
 _COSINES: Final = 12 * 2**20
+# chunks whose best neighbours wait to be merged
+_TOGETHER: Final = 16
 # added to the cosine of a key that must not be found
 _OUT_OF_REACH: Final = -4.0
 
@@ -31,9 +33,7 @@ class Votes(NamedTuple):
     @property
     def tied_B(self) -> Tensor:
         """More than one class has the winning number of votes."""
-        return majority(
-            self.ballots_JB.T, torch.zeros_like(self.ballots_JB.T, dtype=torch.float), "lowest"
-        ).tied_R
+        return tied(self.ballots_JB.T)
 
 
 @torch.no_grad()
@@ -88,7 +88,7 @@ def nearest(
     """Exact k nearest keys by cosine, for queries of unit length: their (similarity, label), best first.
 
     Keys labelled UNLABELLED are never found; missing neighbours have similarity −inf and label UNLABELLED.
-    The keys are read in chunks and the best k kept, so at most 50 MB of cosines are held, whatever R×C is.
+    The keys are read in chunks and the best k kept, so about 50 MB of cosines are held and never R×C of them.
     With `rounded`, a GPU reads both sides in float16 and adds up in float32: neighbours whose cosines differ
     by less than about 10⁻⁴ may change places (`semppl bench` measures how often a label changes).
     """
@@ -109,17 +109,24 @@ def nearest(
         top, column = _best(similarity, min(k, len(keys)))
         tops.append(top)
         columns.append(column + start if start else column)
-    best_RK, column_RK = tops[0], columns[0]
-    if len(tops) > 1:
-        best_RK = torch.cat(tops, dim=1)
-        best_RK, position_RK = _best(best_RK, min(k, best_RK.shape[1]))
-        column_RK = torch.cat(columns, dim=1).gather(1, position_RK)
+        if len(tops) == _TOGETHER:
+            tops, columns = ([part] for part in _merged(tops, columns, k))
+    best_RK, column_RK = _merged(tops, columns, k)
     label_RK = labels_C[column_RK]
     best_RK = best_RK.masked_fill(label_RK == UNLABELLED, -torch.inf)
     if missing := k - best_RK.shape[1]:
         best_RK = F.pad(best_RK, (0, missing), value=-torch.inf)
         label_RK = F.pad(label_RK, (0, missing), value=UNLABELLED)
     return best_RK, label_RK
+
+
+def _merged(tops: list[Tensor], columns: list[Tensor], k: int) -> tuple[Tensor, Tensor]:
+    """The best k of several chunks."""
+    if len(tops) == 1:
+        return tops[0], columns[0]
+    together_RT = torch.cat(tops, dim=1)
+    best_RK, position_RK = _best(together_RT, min(k, together_RT.shape[1]))
+    return best_RK, torch.cat(columns, dim=1).gather(1, position_RK)
 
 
 def _best(similarity_RC: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -145,6 +152,13 @@ def mode(labels_RK: Tensor) -> tuple[Tensor, Tensor]:
     valid_RK, counts_RK = _ballots(labels_RK)
     top_R1 = counts_RK.amax(1, keepdim=True)
     return _lowest(labels_RK, valid_RK & (counts_RK == top_R1)), top_R1.squeeze(1)
+
+
+def tied(labels_RK: Tensor) -> Tensor:
+    """Whether more than one label of a row has the most votes."""
+    valid_RK, counts_RK = _ballots(labels_RK)
+    leads_RK = valid_RK & (counts_RK == counts_RK.amax(1, keepdim=True))
+    return _lowest(labels_RK, leads_RK) != _highest(labels_RK, leads_RK)
 
 
 def _ballots(labels_RK: Tensor) -> tuple[Tensor, Tensor]:

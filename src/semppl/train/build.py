@@ -34,7 +34,7 @@ from semppl.views.recipe import View, paper_recipe, small_image_recipe
 
 F = TypeVar("F", bound=Callable[..., Any])
 Speed = Literal["eager", "graph", "compile"]
-COMPILE_FROM_STEPS: Final = 5_000
+COMPILE_FROM_STEPS: Final = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)

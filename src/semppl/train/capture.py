@@ -139,7 +139,8 @@ class CapturedStep:
             raise RunError(
                 f"the step could not be recorded ({reason}): go on with --resume --speed eager"
             ) from error
-        self._state.step = step
+        finally:
+            self._state.step = step
         return replay, into
 
 

@@ -9,12 +9,14 @@ from typing import Any, NoReturn, final
 import torch
 from torch import Tensor
 
+from semppl.core.batch import Batch
 from semppl.core.errors import RunError
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.train.build import Training
 from semppl.train.interrupt import Interrupted, Stopper
 from semppl.train.monitor import Probe, Tally
 from semppl.train.state import TrainState, save_checkpoint
+from semppl.train.step import Outcome
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -59,7 +61,7 @@ def run_loop_(
         while state.step < total and stop.signum is None:
             batch = training.feed(state.step)
             rates = {"lr": training.plan.lr(state.step), "target_decay": training.plan.decay(state.step)}
-            outcome = training.step(batch)
+            outcome = _step(training, batch)
             watch.note(state.step - 1, outcome.terms.total, batch.index_B)
             tally.add_(outcome, batch)
             images_since += len(batch.labels_B)
@@ -86,6 +88,17 @@ def run_loop_(
                 f"stopped at step {state.step} of {total}; its checkpoint is written: {hint}",
                 stop.signum,
             )
+
+
+def _step(training: Training, batch: Batch) -> Outcome:
+    try:
+        return training.step(batch)
+    except torch.OutOfMemoryError as error:
+        raise RunError(
+            f"the memory of {training.device} is full: go on with --resume --micro-batch "
+            f"{training.feed.batch_size}, which computes more and keeps less, or start a new run with a part "
+            "of that, or with a smaller --batch-size"
+        ) from error
 
 
 @final

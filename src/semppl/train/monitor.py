@@ -20,8 +20,8 @@ from semppl.nets.heads import unit
 from semppl.train.step import Outcome
 from semppl.views.whole import whole_view
 
-# steps whose votes are kept before they are counted
-MANY: Final = 64
+# images whose votes are kept before they are counted
+MANY: Final = 16_384
 
 
 @final
@@ -50,7 +50,7 @@ class Tally:
         self._terms.append(torch.stack(list(outcome.terms)))
         if outcome.votes is not None:
             self._votes.append((outcome.votes, batch.labels_B, batch.index_B))
-        if len(self._votes) == MANY:
+        if sum(len(labels_B) for _, labels_B, _ in self._votes) >= MANY:
             self._count_()
 
     def _count_(self) -> None:

@@ -1,5 +1,6 @@
 """The verb `pretrain`: data, run directory, a new run or the rest of an old one."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +151,7 @@ def _loop_(
 
 
 def _require_same_run(config: Config, run: RunDirectory, facts: dict[str, Any]) -> None:
-    stored = from_yaml(run.config.read_text())
+    stored, config = (_same_numbers(each) for each in (from_yaml(run.config.read_text()), config))
     if changed := [name for name in differences(stored, config) if name not in FREE]:
         flags = ", ".join("--" + name.replace("_", "-") for name in changed)
         raise UserError(
@@ -161,6 +162,12 @@ def _require_same_run(config: Config, run: RunDirectory, facts: dict[str, Any]) 
             f"{run.path} was started with another split (see {run.split}): "
             "give the same data, or start a new run"
         )
+
+
+def _same_numbers(config: Config) -> Config:
+    """Parts as large as the batch change no number, so a run may go on with them or without."""
+    whole = config.micro_batch == config.batch_size
+    return replace(config, micro_batch=None) if whole else config
 
 
 def _resume_(training: Training, run: RunDirectory, facts: dict[str, Any]) -> None:

@@ -61,7 +61,15 @@ class TrainState:
             {**stored, **{name: mine[name] for name in OF_DEVICE if name in mine}} for mine, stored in groups
         ]
         self.optimizer.load_state_dict({**state["optimizer"], "param_groups": options})
+        self._match_layout_()
         self.step = state["step"]
+
+    def _match_layout_(self) -> None:
+        """Fused optimisers insist that buffers lie in memory as their weights do, which differs by device."""
+        for weight, buffers in self.optimizer.state.items():
+            for name, value in buffers.items():
+                if isinstance(value, Tensor) and value.shape == weight.shape:
+                    buffers[name] = torch.empty_like(weight).copy_(value)
 
     def load_weights_(self, state: dict[str, Any]) -> None:
         """Start from those weights, with everything else fresh."""
