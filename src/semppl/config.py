@@ -174,7 +174,7 @@ class Config:
     """Images encoded at a time, to save memory for a third more time; the loss still sees the whole batch. A
     number below the batch size is what batch norm then sees."""
     log_every: int | None = None
-    """Steps between two lines of metrics; by default 10, and at most 500 lines in a longer run."""
+    """Steps between two lines of metrics; by default 10, and about 500 lines in a longer run."""
     probe_every: float = 5.0
     """Epochs between two looks at the features (k-NN on labels, spread, rank)."""
     checkpoint_every: float = 5.0

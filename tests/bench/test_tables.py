@@ -58,6 +58,7 @@ def test_every_figure_is_shown_with_its_name():
     assert ["SemPPL from 54 files, 16 workers", "110.00", "909", "1.100", ""] in rows
     assert ["feed", "25.000", "beside"] in rows
     assert ["nearest neighbours as in float64", "99.999 %"] in rows
+    assert ["pseudo labels as in float64", "100.000 %"] in rows
     words = "losses of the recorded step with sgd, relative difference"
     assert [words, "1.0e-07 (the plain step again: 0.0e+00)"] in rows
     assert ["crops as on a CPU", "90.0 % equal, at most 1 level off"] in rows

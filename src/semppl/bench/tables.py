@@ -55,10 +55,8 @@ def phase_table(step: dict[str, Any]) -> Table:
 def agreement_table(agreement: dict[str, Any]) -> Table:
     """Whether the fast way is the right way."""
     table = _table("agreement with the plain way", "what", "value")
-    neighbours = agreement["neighbours"]
-    same = 100 * neighbours["nearest_neighbours"]
-    table.add_row("nearest neighbours as in float64", f"{same:.3f} %")
-    table.add_row("pseudo-labels as in float64", f"{100 * neighbours['pseudo_labels']:.3f} %")
+    for what, share in agreement["neighbours"].items():
+        table.add_row(f"{what.replace('_', ' ')} as in float64", f"{100 * share:.3f} %")
     for optimiser, losses in agreement.get("recording", {}).items():
         words = f"{losses['recorded']:.1e} (the plain step again: {losses['again']:.1e})"
         table.add_row(f"losses of the recorded step with {optimiser}, relative difference", words)
