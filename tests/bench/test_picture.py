@@ -21,6 +21,15 @@ def test_the_picture_has_a_panel_for_each_factor(tmp_path):
         assert len(two.convert("RGB").getcolors(10**6)) > 10
 
 
+def test_what_has_no_memory_is_drawn_without(tmp_path):
+    draw_scaling([{**row, "peak_mb": None} for row in ROWS], tmp_path / "bare.png")
+    draw_scaling(ROWS, tmp_path / "full.png")
+    with Image.open(tmp_path / "bare.png") as bare, Image.open(tmp_path / "full.png") as full:
+        orange = (255, 127, 14)
+        assert orange in [colour for _, colour in full.convert("RGB").getcolors(10**6)]
+        assert orange not in [colour for _, colour in bare.convert("RGB").getcolors(10**6)]
+
+
 def test_without_matplotlib_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(UserError, match="matplotlib"):

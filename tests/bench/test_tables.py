@@ -26,6 +26,7 @@ RESULT = {
     "scaling": [
         {"factor": "queue", "value": 1000, "ms": 1.0, "peak_mb": 3.0},
         {"factor": "queue", "value": 10_000, "ms": 10.0, "peak_mb": 30.0},
+        {"factor": "views", "value": 2, "ms": 1.0, "peak_mb": None},
     ],
     "photometric": {
         "batch": 256,
@@ -64,6 +65,7 @@ def test_every_figure_is_shown_with_its_name():
     assert ["crops as on a CPU", "90.0 % equal, at most 1 level off"] in rows
     assert ["host waits for the device in a step", "False"] in rows
     assert ["queue", "10,000", "10.000", "30", "n^1.00"] in rows
+    assert ["views", "2", "1.000", "", "n^0.00"] in rows
     assert ["even", "60", "300", "5.0"] in rows
     assert ["simclr", "47.00", "1,781", "1,836"] in rows
     assert ["SemPPL of semppl", "105.00", "", "952"] in rows

@@ -105,7 +105,7 @@ def step_waits_for_nothing(settings: BenchSettings) -> bool:
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        train_step_(training.state, training.feed(3), training.plan)
+        train_step_(training.state, training.feed.make(3), training.plan)
     except RuntimeError:
         return False
     finally:

@@ -23,12 +23,14 @@ def draw_scaling(rows: list[dict[str, Any]], path: Path) -> None:
         axes.loglog(values, [row["ms"] for row in points], "o-", color="tab:blue", label="ms")
         linear = [first * value / values[0] for value in values]
         axes.loglog(values, linear, ":", color="tab:blue", alpha=0.6, label="linear")
-        if max(row["peak_mb"] for row in points) > 0:
-            memory = [max(row["peak_mb"], 0.1) for row in points]
+        highest = max(row["ms"] for row in points)
+        if all(row["peak_mb"] for row in points):
+            memory = [row["peak_mb"] for row in points]
             axes.loglog(values, memory, "s--", color="tab:orange", label="MB")
+            highest = max(highest, *memory)
         axes.set_xticks(values, [_short(value) for value in values])
         axes.minorticks_off()
-        axes.set_ylim(top=2 * max(max(row["ms"], row["peak_mb"]) for row in points))
+        axes.set_ylim(top=2 * highest)
         axes.set_xlabel(factor)
         axes.grid(visible=True, which="major", alpha=0.3)
         if i == 0:

@@ -56,8 +56,11 @@ def time_scaling(
     return rows
 
 
-def method_cost(size: Size, settings: BenchSettings) -> tuple[float, float]:
-    """Milliseconds and megabytes of all that SemPPL does between its networks and their gradients."""
+def method_cost(size: Size, settings: BenchSettings) -> tuple[float, float | None]:
+    """Milliseconds and megabytes of all that SemPPL does between its networks and their gradients.
+
+    A CPU knows only the highest memory of the process so far, which says nothing about one point: None.
+    """
     device, dim, small = choose_device(settings.device), 256, settings.small
     rng = torch.Generator().manual_seed(settings.seed)
     queue = LabelledQueue(size.views, size.queue, dim, size.classes, device=device)
@@ -80,7 +83,7 @@ def method_cost(size: Size, settings: BenchSettings) -> tuple[float, float]:
     step()
     with peak_memory(device) as peak:
         step()
-    peak_mb = peak()
+    peak_mb = peak() if device.type == "cuda" else None
     call = recorded(step, device) if device.type == "cuda" else step
     return milliseconds(call, device, steps=settings.steps, rounds=settings.rounds), peak_mb
 

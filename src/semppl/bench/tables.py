@@ -78,7 +78,8 @@ def scaling_table(rows: list[dict[str, Any]]) -> Table:
         for row in points:
             last = row is points[-1]
             growing = f"n^{growth(rows, factor, 'ms'):.2f}" if last else ""
-            numbers = (f"{row['value']:,}", f"{row['ms']:.3f}", f"{row['peak_mb']:,.0f}")
+            memory = "" if row["peak_mb"] is None else f"{row['peak_mb']:,.0f}"
+            numbers = (f"{row['value']:,}", f"{row['ms']:.3f}", memory)
             table.add_row(factor, *numbers, growing, end_section=last)
     return table
 
