@@ -3,12 +3,10 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.conftest import tiny_config
-from tests.train.test_state import same
 
 import semppl.train.capture as capture
 import semppl.train.step as train_step
 from semppl.config import MethodConfig, OptimConfig
-from semppl.core.errors import RunError
 from semppl.data.source import load_dataset
 from semppl.resolve import resolved
 from semppl.train.build import build_training
@@ -124,17 +122,34 @@ def test_all_generators_of_a_step_are_known_to_the_recording(npz):
     assert len(recorder.generators) == 3
 
 
-def test_a_failed_recording_says_how_to_go_on_and_leaves_the_step_undone(npz):
-    class Broken(PlainRecorder):
+def test_where_recording_is_refused_training_goes_on_as_it_is_and_says_so_once(npz):
+    class Refusing(PlainRecorder):
         def record(self, work, generators):
+            self.recordings += 1
             self._state.step += 1  # as a recording does that fails at its end
             raise RuntimeError("operation not permitted when stream is capturing\nmore lines")
 
+    plain, refused = (training(npz, optim=OptimConfig(name="lars")) for _ in range(2))
+    recorder = Refusing(refused.state)
+    step = CapturedStep(refused.state, refused.plan, warm_up=1, recorder=recorder)
+    with pytest.warns(
+        UserWarning, match=r"goes on unrecorded: operation not permitted.*capturing$"
+    ) as caught:
+        found = [step(refused.feed(i)).terms.total for i in range(4)]
+    assert len(caught) == 1
+    assert (recorder.runs, recorder.recordings) == (4, 1)
+    expected = [train_step_(plain.state, plain.feed(i), plain.plan).terms.total for i in range(4)]
+    torch.testing.assert_close(torch.stack(found), torch.stack(expected))
+    assert refused.state.step == 4
+
+
+def test_a_full_memory_is_not_mistaken_for_a_refusal(npz):
+    class Full(PlainRecorder):
+        def record(self, work, generators):
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
     run = training(npz)
-    step = CapturedStep(run.state, run.plan, warm_up=0, recorder=Broken(run.state))
-    before = training(npz).state.state_dict()
-    with pytest.raises(
-        RunError, match=r"not permitted when stream is capturing\): go on with --resume --speed"
-    ):
+    step = CapturedStep(run.state, run.plan, warm_up=0, recorder=Full(run.state))
+    with pytest.raises(torch.OutOfMemoryError):
         step(run.feed(0))
-    assert same(run.state.state_dict(), before)
+    assert run.state.step == 0

@@ -5,6 +5,7 @@ changes from one step to the next is written into memory that the recording read
 the seeds of the generators. A replayed step computes what `train_step_` computes (`semppl bench` compares).
 """
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Protocol, final
@@ -13,7 +14,6 @@ import torch
 from torch import Tensor
 
 from semppl.core.batch import Batch
-from semppl.core.errors import RunError
 from semppl.core.rng import stream
 from semppl.train.state import TrainState
 from semppl.train.step import Mark, Outcome, Plan, Tick, ignore, train_step_
@@ -87,6 +87,7 @@ class CapturedStep:
         self._lr = torch.zeros((), device=self._device)
         self._decay = torch.zeros((), device=self._device)
         self._recorded: tuple[Work, Batch] | None = None
+        self._refused = False
 
     def __call__(self, batch: Batch) -> Outcome:
         """One step; what it returns stays valid."""
@@ -95,8 +96,10 @@ class CapturedStep:
         if self._left:
             self._left -= 1
             return self._recorder.run(lambda: self._step(batch))
-        if self._recorded is None:
+        if self._recorded is None and not self._refused:
             self._recorded = self._record(batch)
+        if self._recorded is None:
+            return self._recorder.run(lambda: self._step(batch))
         replay, into = self._recorded
         _copy_(into, batch)
         outcome = _cloned(replay())
@@ -120,7 +123,8 @@ class CapturedStep:
         for name, generator in self._generators.items():
             generator.manual_seed(stream(self._plan.seed, name, step))
 
-    def _record(self, batch: Batch) -> tuple[Work, Batch]:
+    def _record(self, batch: Batch) -> tuple[Work, Batch] | None:
+        """None where the device refuses: then steps go on as they are."""
         into = replace(
             batch,
             crops=tuple(crop.clone() for crop in batch.crops),
@@ -136,9 +140,11 @@ class CapturedStep:
             raise
         except RuntimeError as error:
             reason = str(error).splitlines()[0]
-            raise RunError(
-                f"the step could not be recorded ({reason}): go on with --resume --speed eager"
-            ) from error
+            warnings.warn(f"the step could not be recorded and goes on unrecorded: {reason}", stacklevel=2)
+            self._refused = True
+            # a recording that failed may have left its mark on them
+            self._generators.clear()
+            return None
         finally:
             self._state.step = step
         return replay, into
