@@ -171,8 +171,8 @@ class Config:
     """Of a GPU: eager, graph (recorded once and replayed), compile (compiled, then recorded). auto: graph,
     and compile in runs long enough to earn the minutes that it takes."""
     micro_batch: int | None = None
-    """Images encoded at a time, to save memory for a third more time; the loss still sees the whole batch. A
-    number below the batch size is what batch norm then sees."""
+    """Images encoded at a time: saves memory and computes each forward pass twice; the loss still sees the
+    whole batch. A number below the batch size is what batch norm then sees."""
     log_every: int | None = None
     """Steps between two lines of metrics; by default 10, and about 500 lines in a longer run."""
     probe_every: float = 5.0

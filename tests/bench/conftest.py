@@ -15,6 +15,7 @@ def tiny():
         small=1,
         queue=20,
         classes=3,
+        workers=0,
         steps=1,
         rounds=1,
         device="cpu",

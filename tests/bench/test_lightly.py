@@ -55,7 +55,7 @@ def stand_ins(calls):
 def test_both_methods_are_timed_alone_and_with_their_transforms(tiny, monkeypatch):
     calls = []
     monkeypatch.setattr(peer, "import_module", stand_ins(calls).__getitem__)
-    result = peer.time_lightly(build_workload(tiny), tiny, workers=0)
+    result = peer.time_lightly(build_workload(tiny), tiny)
     assert (result["version"], result["workers"]) == ("9", 0)
     for method in peer.METHODS:
         assert all(value > 0 for value in result[method].values())

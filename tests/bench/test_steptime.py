@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from semppl.bench.steptime import stepper, time_step
+from semppl.bench.steptime import time_step
 from semppl.bench.workload import build_workload
+from semppl.train.build import build_step
 
 PHASES = [
     "photometric",
@@ -32,7 +33,7 @@ def folder(tmp_path):
 
 def test_a_step_is_taken_apart(tiny, folder):
     kept = []
-    settings = replace(tiny, images=folder, workers=0)
+    settings = replace(tiny, images=folder)
     result = time_step(settings, lambda words: None, lambda figures: kept.append(dict(figures)))
     assert list(result["phases_ms"]) == PHASES
     assert all(ms > 0 for ms in result["phases_ms"].values())
@@ -52,8 +53,8 @@ def test_a_step_is_taken_apart(tiny, folder):
 def test_the_timed_step_is_the_training_step(tiny):
     workload = build_workload(tiny)
     marks = []
-    step = stepper(workload, marks.append)
-    outcome = step(workload.training.feed(0))
+    training = workload.training
+    outcome = build_step(training.state, training.plan, training.speed, marks.append)(training.feed(0))
     assert workload.training.state.step == 1
     assert outcome.votes is not None
     assert marks == PHASES[:-1]

@@ -1,6 +1,6 @@
 import torch
 
-from semppl.bench.workload import build_workload, random_dataset, speed_of, without_positives
+from semppl.bench.workload import build_workload, random_dataset, without_positives
 from semppl.core.labels import UNLABELLED
 from semppl.train.step import train_step_
 
@@ -21,7 +21,7 @@ def test_a_workload_is_the_step_that_was_asked_for(tiny):
     assert queue is not None
     assert queue.embeddings_VCD.shape[:2] == (2, 20)
     assert workload.config.optim.name == "lars"
-    assert speed_of(workload) == "eager"
+    assert workload.training.speed == "eager"
     assert torch.isfinite(train_step_(workload.training.state, batch, workload.training.plan).terms.total)
 
 
@@ -30,7 +30,7 @@ def test_without_positives_the_networks_are_the_same_ones_and_nothing_votes(tiny
     plain = without_positives(workload, tiny)
     assert plain.training.state.online is workload.training.state.online
     assert workload.training.state.queue is not None
-    outcome = train_step_(plain.training.state, plain.training.feed(0), plain.training.plan)
+    outcome = plain.training.step(plain.training.feed(0))
     assert outcome.votes is None
     assert outcome.terms.semantic == 0
     assert outcome.terms.invariance_augmentation > 0

@@ -143,8 +143,8 @@ def test_it_learns(tmp_path, quiet):
 def test_a_loss_that_is_not_a_number_leaves_the_good_checkpoint(npz, tmp_path, quiet, monkeypatch):
     real = build.train_step_
 
-    def step(state, batch, *, plan):
-        outcome = real(state, batch, plan=plan)
+    def step(state, batch, **options):
+        outcome = real(state, batch, **options)
         return (
             Outcome(outcome.terms._replace(total=torch.tensor(torch.nan)), None)
             if state.step == 5

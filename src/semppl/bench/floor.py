@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from semppl.train.capture import CudaRecorder
 from semppl.train.state import TrainState
 from semppl.train.step import Plan
 
@@ -34,14 +35,7 @@ def floor_step(state: TrainState, plan: Plan, views_A: list[Tensor]) -> Callable
 
 def recorded(step: Callable[[], None], device: torch.device) -> Callable[[], None]:
     """The same as a CUDA graph."""
-    stream = torch.cuda.Stream(device)
-    stream.wait_stream(torch.cuda.current_stream(device))
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            step()
-    torch.cuda.synchronize(device)
-    torch.cuda.empty_cache()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream):
-        step()
-    return graph.replay
+    recorder = CudaRecorder(device)
+    for _ in range(3):
+        recorder.run(step)
+    return recorder.record(step)

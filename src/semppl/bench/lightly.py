@@ -31,34 +31,33 @@ def require_lightly() -> None:
         raise UserError("--compare lightly: it is not installed here (pip install lightly)")
 
 
-def time_lightly(workload: Workload, settings: BenchSettings, workers: int) -> dict[str, Any]:
-    """Milliseconds of a step on ready views, images/s of its transforms, and of both together."""
-    result: dict[str, Any] = {
-        "version": getattr(import_module("lightly"), "__version__", "?"),
-        "workers": workers,
-    }
+def time_lightly(workload: Workload, settings: BenchSettings) -> dict[str, Any]:
+    """Of each method the step on ready views, the transforms, and both together."""
+    version = getattr(import_module("lightly"), "__version__", "?")
+    times = {method: _time_method(method, workload, settings) for method in METHODS}
+    return {"version": version, "workers": settings.workers, **times}
+
+
+def _time_method(method: str, workload: Workload, settings: BenchSettings) -> dict[str, float]:
+    device, step = workload.device, _step(method, workload, settings)
+    view = torch.randn(settings.batch_size, 3, settings.image_size, settings.image_size, device=device)
+    step_ms = milliseconds(lambda: step(view, view), device, steps=settings.steps, rounds=settings.rounds)
     images = workload.training.feed.images[: 4 * settings.batch_size].cpu()
-    for method in METHODS:
-        device = workload.device
-        step = _step(method, workload, settings)
-        views = [torch.randn(settings.batch_size, 3, *[settings.image_size] * 2, device=device)] * 2
-        step_ms = milliseconds(lambda: step(*views), device, steps=settings.steps, rounds=settings.rounds)  # noqa: B023
-        batches = _batches(_Transformed(images, _transform(method, settings.image_size)), settings, workers)
-        # a worker makes whole batches: pass over those that were made ahead, and time several of each worker
-        ahead, many = 2 * workers + 1, 4 * max(workers, 1)
-        feed_ms = milliseconds(lambda: next(batches), device, steps=many, rounds=1, warm_up=ahead)  # noqa: B023
+    batches = _batches(_Transformed(images, _transform(method, settings.image_size)), settings)
 
-        def both() -> None:
-            one, other = next(batches)  # noqa: B023
-            step(one.to(device, non_blocking=True), other.to(device, non_blocking=True))  # noqa: B023
+    def both() -> None:
+        one, other = next(batches)
+        step(one.to(device, non_blocking=True), other.to(device, non_blocking=True))
 
-        both_ms = milliseconds(both, device, steps=many, rounds=1, warm_up=ahead)
-        result[method] = {
-            "step_ms": step_ms,
-            "transform_images_per_second": 1e3 * settings.batch_size / feed_ms,
-            "images_per_second": 1e3 * settings.batch_size / both_ms,
-        }
-    return result
+    # a worker makes whole batches: pass over those that were made ahead, and time several of each worker
+    ahead, many = 2 * settings.workers + 1, 4 * max(settings.workers, 1)
+    feed_ms = milliseconds(lambda: next(batches), device, steps=many, rounds=1, warm_up=ahead)
+    both_ms = milliseconds(both, device, steps=many, rounds=1, warm_up=ahead)
+    return {
+        "step_ms": step_ms,
+        "transform_images_per_second": 1e3 * settings.batch_size / feed_ms,
+        "images_per_second": 1e3 * settings.batch_size / both_ms,
+    }
 
 
 class _Transformed(Dataset[list[Tensor]]):
@@ -73,13 +72,12 @@ class _Transformed(Dataset[list[Tensor]]):
         return self._transform(Image.fromarray(self._images[index % len(self._images)]))
 
 
-def _batches(dataset: _Transformed, settings: BenchSettings, workers: int) -> Iterator[list[Tensor]]:
+def _batches(dataset: _Transformed, settings: BenchSettings) -> Iterator[list[Tensor]]:
     loader = DataLoader(
         dataset,
         batch_size=settings.batch_size,
         drop_last=True,
-        num_workers=workers,
-        persistent_workers=workers > 0,
+        num_workers=settings.workers,
         pin_memory=torch.cuda.is_available(),
     )
     while True:

@@ -1,6 +1,7 @@
 """The photometric stage on a CPU beside torchvision's transforms applied image by image."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,34 +12,27 @@ from semppl.bench.stopwatch import milliseconds
 from semppl.views.photometric import finish
 from semppl.views.recipe import View, paper_recipe
 
-CPU = torch.device("cpu")
-
 
 def time_photometric(batch_size: int = 256, size: int = 96, rounds: int = 5) -> dict[str, Any]:
     """Milliseconds for a batch of each kind of view."""
     crops = torch.randint(256, (batch_size, 3, size, size), dtype=torch.uint8)
     mean_3, std_3 = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
     odd, even = paper_recipe(2, 0, size, size)
-    result: dict[str, Any] = {"batch": batch_size, "size": size, "threads": torch.get_num_threads()}
-    for name, view in (("odd", odd), ("even", even)):
-        rng = torch.Generator().manual_seed(0)
-        one_by_one = torchvision_transform(view, mean_3, std_3)
-        ours = milliseconds(
-            lambda: finish(crops, view, mean_3, std_3, rng),  # noqa: B023
-            CPU,
-            steps=1,
-            rounds=rounds,
-            warm_up=1,
-        )
-        theirs = milliseconds(
-            lambda: torch.stack([one_by_one(crop) for crop in crops]),  # noqa: B023
-            CPU,
-            steps=1,
-            rounds=rounds,
-            warm_up=1,
-        )
-        result[name] = {"ours_ms": ours, "torchvision_ms": theirs, "times_faster": theirs / ours}
-    return result
+
+    def compared(view: View) -> dict[str, float]:
+        rng, one_by_one = torch.Generator().manual_seed(0), torchvision_transform(view, mean_3, std_3)
+        once = partial(milliseconds, device=torch.device("cpu"), steps=1, rounds=rounds, warm_up=1)
+        ours = once(lambda: finish(crops, view, mean_3, std_3, rng))
+        theirs = once(lambda: torch.stack([one_by_one(crop) for crop in crops]))
+        return {"ours_ms": ours, "torchvision_ms": theirs, "times_faster": theirs / ours}
+
+    return {
+        "batch": batch_size,
+        "size": size,
+        "threads": torch.get_num_threads(),
+        "odd": compared(odd),
+        "even": compared(even),
+    }
 
 
 def torchvision_transform(view: View, mean_3: Tensor, std_3: Tensor) -> Callable[[Tensor], Tensor]:

@@ -59,7 +59,7 @@ def run_bench(flags: BenchFlags, command: str, console: Console) -> dict[str, An
         "agreement": lambda: _agreement(settings, device),
         "scaling": lambda: time_scaling(settings, say),
         "photometric": time_photometric,
-        "lightly": lambda: time_lightly(build_workload(settings), settings, _workers(settings)),
+        "lightly": lambda: time_lightly(build_workload(settings), settings),
     }
     for part in _wanted(settings):
         say(_words(part, settings))
@@ -150,10 +150,6 @@ def _agreement(settings: BenchSettings, device: torch.device) -> dict[str, Any]:
         result["crops"] = crops_agree(device)
         result["step_waits_for_nothing"] = step_waits_for_nothing(settings)
     return result
-
-
-def _workers(settings: BenchSettings) -> int:
-    return usable_cores() if settings.workers is None else settings.workers
 
 
 def _machine(device: torch.device) -> dict[str, Any]:

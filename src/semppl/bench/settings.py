@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from semppl.core.cores import usable_cores
 from semppl.core.errors import UserError
 
 Part = Literal["step", "scaling", "photometric"]
@@ -29,8 +30,6 @@ class _Common:
     """auto: compile on a GPU (graph with --micro-batch), eager on a CPU."""
     images: Path | None = None
     """A folder of images: the step is also timed with its files decoded and cut as it goes."""
-    workers: int | None = None
-    """Processes that decode; by default one for each core."""
     compare: tuple[Literal["lightly"], ...] = ()
     """lightly: its transforms and its SimCLR and BYOL steps on the same data, where it is installed."""
     rounds: int = 3
@@ -67,6 +66,8 @@ class BenchFlags(_Common):
     """Entries of each queue."""
     classes: int | None = None
     """Classes of the labelled tenth of the images."""
+    workers: int | None = None
+    """Processes that decode; by default one for each core."""
     steps: int | None = None
     """Steps of a timing."""
 
@@ -80,6 +81,7 @@ class BenchSettings(_Common):
     batch_size: int
     queue: int
     classes: int
+    workers: int
     steps: int
 
 
@@ -117,7 +119,7 @@ _LEAST: Final = {
 def filled(flags: BenchFlags, device_type: str) -> BenchSettings:
     """What is not given is chosen for the device; what cannot be measured is refused."""
     values: dict[str, Any] = {item.name: getattr(flags, item.name) for item in fields(BenchFlags)}
-    for name, choice in _CHOICES[device_type].items():
+    for name, choice in {**_CHOICES[device_type], "workers": usable_cores()}.items():
         values[name] = choice if values[name] is None else values[name]
     for name, least in _LEAST.items():
         if values[name] is not None and values[name] < least:

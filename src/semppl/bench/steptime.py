@@ -17,15 +17,14 @@ import torch
 from semppl.bench.floor import floor_step, recorded
 from semppl.bench.settings import BenchSettings
 from semppl.bench.stopwatch import Stopwatch, milliseconds, peak_memory
-from semppl.bench.workload import Workload, build_workload, speed_of, without_positives
+from semppl.bench.workload import Workload, build_workload, without_positives
 from semppl.core.batch import Batch
 from semppl.core.labels import UNLABELLED
 from semppl.core.rng import generator
 from semppl.data.files import image_files
 from semppl.data.streaming import StreamingFeed
-from semppl.train.build import build_views
-from semppl.train.capture import CapturedStep
-from semppl.train.step import Mark, Outcome, augmented, ignore, train_step_
+from semppl.train.build import build_step, build_views
+from semppl.train.step import augmented
 from semppl.views.geometry import cut_image
 
 Feed = Callable[[int], Batch]
@@ -45,7 +44,7 @@ def time_step(
     """All figures of one setting; `keep` hears of them before the files are tried."""
     semppl = build_workload(settings)
     relic = without_positives(semppl, settings)
-    speed = speed_of(semppl)
+    speed = semppl.training.speed
     timings: dict[str, list[Timing]] = {"floor": [], "relicv2": [], "semppl": []}
     seconds = []
     for turn in range(2):
@@ -76,16 +75,9 @@ def time_step(
     return result
 
 
-def stepper(workload: Workload, mark: Mark = ignore) -> Callable[[Batch], Outcome]:
-    """The step as training would run it."""
-    state, plan = workload.training.state, workload.training.plan
-    if speed_of(workload) == "eager":
-        return partial(train_step_, state, plan=plan, mark=mark)
-    return CapturedStep(state, plan, mark=mark)
-
-
 def _time_whole(workload: Workload, feed: Feed, settings: BenchSettings) -> Timing:
-    step, clock = stepper(workload), count()
+    training, clock = workload.training, count()
+    step = build_step(training.state, training.plan, training.speed)
 
     def call() -> None:
         step(feed(next(clock)))
@@ -103,7 +95,7 @@ def _time_floor(workload: Workload, settings: BenchSettings) -> Timing:
     views_A = augmented(batch, plan, rng)
     step = floor_step(training.state, plan, views_A)
     with peak_memory(device) as peak:
-        step = step if speed_of(workload) == "eager" else recorded(step, device)
+        step = step if training.speed == "eager" else recorded(step, device)
         ms = milliseconds(step, device, steps=settings.steps, rounds=settings.rounds)
     return Timing(ms, peak())
 
@@ -114,9 +106,10 @@ def _phases(workload: Workload, settings: BenchSettings) -> dict[str, float]:
     Each measured step follows another one, so that the host has sent its commands before their turn comes.
     The feed is timed alone, after the step: in training it runs beside the step before.
     """
-    watch, feed = Stopwatch(workload.device), workload.training.feed
+    watch, training = Stopwatch(workload.device), workload.training
+    feed = training.feed
     watch.mark("begin")
-    step = stepper(workload, watch.mark)
+    step = build_step(training.state, training.plan, training.speed, watch.mark)
     for number in range(4 + settings.steps):
         batch = feed.make(number)
         step(batch)

@@ -10,7 +10,7 @@ from semppl.config import Config, MethodConfig, NetConfig, OptimConfig, ViewsCon
 from semppl.core.labels import UNLABELLED
 from semppl.data.dataset import Dataset
 from semppl.resolve import resolved
-from semppl.train.build import Training, build_training, choose_device, choose_speed
+from semppl.train.build import Training, build_step, build_training, choose_device
 
 # enough steps that no schedule ends while it is timed
 _EPOCHS = 10_000.0
@@ -77,11 +77,9 @@ def without_positives(workload: Workload, settings: BenchSettings) -> Workload:
     """The same networks under ReLICv2 alone: no queue, no votes, no semantic positives."""
     plain = build_workload(settings, positives=0)
     state, plan = workload.training.state, workload.training.plan
-    shared = replace(plain.training.plan, nets=plan.nets, augment=plan.augment)
-    training = replace(workload.training, state=replace(state, queue=None), plan=shared)
-    return Workload(plain.config, training)
-
-
-def speed_of(workload: Workload) -> str:
-    """eager, graph or compile."""
-    return choose_speed(workload.config, workload.training.total_steps, workload.device)
+    shared, alone = (
+        replace(plain.training.plan, nets=plan.nets, augment=plan.augment),
+        replace(state, queue=None),
+    )
+    step = build_step(alone, shared, workload.training.speed)
+    return Workload(plain.config, replace(workload.training, state=alone, plan=shared, step=step))

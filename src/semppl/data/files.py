@@ -26,7 +26,7 @@ def image_files(root: Path) -> list[str]:
 def read_image(path: str) -> Tensor:
     """uint8 [3, H, W], upright; in memory pixel by pixel, which is what a resize reads fastest.
 
-    By Pillow: torchvision's decoders read the same pixels of a JPEG a third faster, but are deprecated.
+    By Pillow: torchvision's decoders, which read the same pixels of a JPEG, are deprecated.
     """
     try:
         with Image.open(path) as image:

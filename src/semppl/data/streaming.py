@@ -2,8 +2,8 @@
 
 Shapes: B images of a batch, s side of a view.
 
-Workers are processes. Threads would need no shared memory and were faster on two cores, but on 16 cores
-Python's lock held them to 670 images/s where 16 processes made 2,900 (six crops of each photograph).
+Workers are processes. Threads would need no shared memory, but on 16 cores Python's lock held them to less
+than a quarter of the rate (docs/performance.md).
 """
 
 import time

@@ -26,10 +26,10 @@ from semppl.optim.schedule import target_decay, warmup_cosine
 from semppl.train.capture import CapturedStep
 from semppl.train.encode import Nets, encode, through
 from semppl.train.state import TrainState
-from semppl.train.step import Outcome, Plan, train_step_
+from semppl.train.step import Mark, Outcome, Plan, ignore, train_step_
 from semppl.views.geometry import crop_resize, cut_views
 from semppl.views.masking import Saliency
-from semppl.views.photometric import Augment, augment_at_once, augment_on_cpu
+from semppl.views.photometric import Augment, augment_at_once
 from semppl.views.recipe import View, paper_recipe, small_image_recipe
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -85,13 +85,25 @@ def _build(config: Config, dataset: Dataset, device: torch.device) -> Training:
         labelled_fraction=config.data.labelled_fraction,
     )
     state = build_state(config, len(dataset.classes), device)
-    plan = _plan(config, dataset, views, total_steps, device)
-    step: Callable[[Batch], Outcome] = partial(train_step_, state, plan=plan)
-    if speed != "eager":
-        step = CapturedStep(state, plan)
+    plan = _plan(config, dataset, views, total_steps, speed, device)
     return Training(
-        feed=feed, plan=plan, state=state, step=step, speed=speed, total_steps=total_steps, device=device
+        feed=feed,
+        plan=plan,
+        state=state,
+        step=build_step(state, plan, speed),
+        speed=speed,
+        total_steps=total_steps,
+        device=device,
     )
+
+
+def build_step(
+    state: TrainState, plan: Plan, speed: Speed, mark: Mark = ignore
+) -> Callable[[Batch], Outcome]:
+    """Plain, or recorded."""
+    if speed == "eager":
+        return partial(train_step_, state, plan=plan, mark=mark)
+    return CapturedStep(state, plan, mark=mark)
 
 
 def choose_speed(config: Config, total_steps: int, device: torch.device) -> Speed:
@@ -207,15 +219,19 @@ OBJECTIVES: Final[Mapping[str, Callable[[MethodConfig], Objective]]] = {
 
 
 def _plan(
-    config: Config, dataset: Dataset, views: list[View], total_steps: int, device: torch.device
+    config: Config,
+    dataset: Dataset,
+    views: list[View],
+    total_steps: int,
+    speed: Speed,
+    device: torch.device,
 ) -> Plan:
     method, optim = config.method, config.optim
     mean_3, std_3 = dataset.statistics()
     all_others = method.objective == "simclr" and method.negatives == config.images_per_step - 1
     warmup = round(required(optim.warmup_epochs) * len(dataset.labels_M) / config.images_per_step)
     low = uses_bf16(config, device)
-    speed = choose_speed(config, total_steps, device)
-    augment: Augment = augment_on_cpu
+    augment: Augment | None = None
     if device.type == "cuda":
         augment = partial(_compiled(augment_at_once, speed), dtype=torch.bfloat16 if low else torch.float32)
     return Plan(

@@ -8,7 +8,7 @@ the seeds of the generators. A replayed step computes what `train_step_` compute
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Protocol, final
+from typing import Protocol, TypeVar, final
 
 import torch
 from torch import Tensor
@@ -18,16 +18,17 @@ from semppl.core.rng import stream
 from semppl.train.state import TrainState
 from semppl.train.step import Mark, Outcome, Plan, Tick, ignore, train_step_
 
-Work = Callable[[], Outcome]
+T = TypeVar("T")
+Work = Callable[[], T]
 
 
 class Recorder(Protocol):
     """Runs work, or records it."""
 
-    def run(self, work: Work) -> Outcome:
+    def run(self, work: Work[T]) -> T:
         """Do it now, where it would be recorded."""
 
-    def record(self, work: Work, generators: Iterable[torch.Generator]) -> Work:
+    def record(self, work: Work[T], generators: Iterable[torch.Generator]) -> Work[T]:
         """What does it again with the memory that it used; recording itself does nothing."""
 
 
@@ -38,7 +39,7 @@ class CudaRecorder:
     def __init__(self, device: torch.device) -> None:
         self._device, self._stream = device, torch.cuda.Stream(device)
 
-    def run(self, work: Work) -> Outcome:
+    def run(self, work: Work[T]) -> T:
         """On the stream that will record: libraries keep workspaces for each stream."""
         current = torch.cuda.current_stream(self._device)
         self._stream.wait_stream(current)
@@ -47,7 +48,7 @@ class CudaRecorder:
         current.wait_stream(self._stream)
         return outcome
 
-    def record(self, work: Work, generators: Iterable[torch.Generator]) -> Work:
+    def record(self, work: Work[T], generators: Iterable[torch.Generator] = ()) -> Work[T]:
         """The recording has memory of its own, so what was used before is given back first."""
         graph = torch.cuda.CUDAGraph()
         for generator in generators:
@@ -58,7 +59,7 @@ class CudaRecorder:
         with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
             outcome = work()
 
-        def replay() -> Outcome:
+        def replay() -> T:
             graph.replay()
             return outcome
 
@@ -86,7 +87,7 @@ class CapturedStep:
         self._generators: dict[str, torch.Generator] = {}
         self._lr = torch.zeros((), device=self._device)
         self._decay = torch.zeros((), device=self._device)
-        self._recorded: tuple[Work, Batch] | None = None
+        self._recorded: tuple[Work[Outcome], Batch] | None = None
         self._refused = False
 
     def __call__(self, batch: Batch) -> Outcome:
@@ -123,7 +124,7 @@ class CapturedStep:
         for name, generator in self._generators.items():
             generator.manual_seed(stream(self._plan.seed, name, step))
 
-    def _record(self, batch: Batch) -> tuple[Work, Batch] | None:
+    def _record(self, batch: Batch) -> tuple[Work[Outcome], Batch] | None:
         """None where the device refuses: then steps go on as they are."""
         into = replace(
             batch,

@@ -19,7 +19,7 @@ from semppl.method.positives import sample_positives
 from semppl.method.pseudo_labels import Pairs, Tie, Votes, semantic_labels, vote
 from semppl.train.encode import PLAIN, Nets, predictions, projections
 from semppl.train.state import TrainState
-from semppl.views.photometric import Augment, draw_photometric
+from semppl.views.photometric import Augment, finish
 from semppl.views.recipe import View
 
 Mark = Callable[[str], None]
@@ -33,7 +33,7 @@ class Plan:
     num_large: int
     mean_3: Tensor
     std_3: Tensor
-    augment: Augment
+    augment: Augment | None
     objective: Objective
     num_positives: int
     mirrored: bool
@@ -139,11 +139,10 @@ def tick_of(plan: Plan, step: int, device: torch.device) -> Tick:
 
 def augmented(batch: Batch, plan: Plan, rng: torch.Generator) -> list[Tensor]:
     """The views of a batch, in the order of the anchors."""
-    views_A = []
-    for crop, view in zip(batch.crops, plan.views, strict=True):
-        draws = draw_photometric(view, len(crop), rng, crop.device)
-        views_A.append(plan.augment(crop, draws, plan.mean_3, plan.std_3))
-    return views_A
+    return [
+        finish(crop, view, plan.mean_3, plan.std_3, rng, plan.augment)
+        for crop, view in zip(batch.crops, plan.views, strict=True)
+    ]
 
 
 def target_projections(

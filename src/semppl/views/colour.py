@@ -71,8 +71,8 @@ def grey(rgb: Planes) -> Tensor:
 def blur(x_B3ss: Tensor, sigma_B: Tensor, taps: int) -> Tensor:
     """Separable Gaussian of `taps` taps with each image's own σ; outside the image is black, as in BYOL.
 
-    On a CPU a sum of shifted images (at 96 px half the time of matrix products). On a GPU two matrix products
-    in float16, whose 11 bits are finer than the 8 of the pixels.
+    On a CPU a sum of shifted images, on a GPU two matrix products in float16, whose 11 bits are finer than
+    the 8 of the pixels: each is the faster one there.
     """
     half = taps // 2
     offset_T = torch.arange(half + 1, device=x_B3ss.device, dtype=sigma_B.dtype)

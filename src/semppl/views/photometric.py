@@ -78,10 +78,16 @@ Augment = Callable[[Tensor, Draws, Tensor, Tensor], Tensor]
 
 
 def finish(
-    crops_B3ss: Tensor, view: View, mean_3: Tensor, std_3: Tensor, generator: torch.Generator
+    crops_B3ss: Tensor,
+    view: View,
+    mean_3: Tensor,
+    std_3: Tensor,
+    generator: torch.Generator,
+    augment: Augment | None = None,
 ) -> Tensor:
-    """uint8 crops → augmented, normalised float views."""
-    augment = augment_on_cpu if crops_B3ss.device.type == "cpu" else augment_at_once
+    """uint8 crops → augmented, normalised float views; `augment` may be a compiled one."""
+    if augment is None:
+        augment = augment_on_cpu if crops_B3ss.device.type == "cpu" else augment_at_once
     draws = draw_photometric(view, len(crops_B3ss), generator, crops_B3ss.device)
     return augment(crops_B3ss, draws, mean_3, std_3)
 
