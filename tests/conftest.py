@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from rich.console import Console
 
 from semppl.config import Config, DataConfig, MethodConfig, NetConfig, OptimConfig, ViewsConfig
@@ -58,3 +59,24 @@ def tiny_config(source, **changes) -> Config:
         "optim": OptimConfig(name="adamw", base_lr=0.01),
     }
     return Config(**{**defaults, **changes})
+
+
+def save_stripes(folder, labels, *, seed=0, size=8, suffix="png"):
+    """The same as files, named by their number."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, pixels in enumerate(stripes(labels, size=size, seed=seed)):
+        Image.fromarray(pixels).save(folder / f"{i:03d}.{suffix}")
+
+
+@pytest.fixture
+def class_folders(tmp_path) -> Path:
+    """Class folders cat, dog and owl with 12 images of 8 px each."""
+    root = tmp_path / "pets"
+    for label, name in enumerate(("cat", "dog", "owl")):
+        save_stripes(root / name, [label] * 12, seed=label)
+    return root
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))

@@ -64,7 +64,7 @@ def test_pretrain_then_resume_from_the_command_line(npz, tmp_path, capsys):
         (["pretrain", "{npz}", "--epoch", "1"], "Unrecognized options: --epoch, 1; perhaps --epochs"),
         (["pretrain", "{npz}", "--method.tie", "coin"], "invalid choice 'coin'"),
         (["pretrain", "{npz}", "--epochs", "many"], "--epochs"),
-        (["train", "{npz}"], "Available subcommands: demo, pretrain"),
+        (["train", "{npz}"], "Available subcommands: demo, fit"),
         (["pretrain"], "no data"),
         (["pretrain", "{tmp}/none.npz"], "none.npz: no such file"),
         (["pretrain", "{tmp}/nox.npz"], "nox.npz: no array 'x'"),

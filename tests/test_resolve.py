@@ -93,7 +93,7 @@ def test_target_and_scales_are_the_papers_only_in_long_runs():
         ({"optim": OptimConfig(base_lr=-1.0)}, "--optim.base-lr is -1.0: it must be above 0"),
         ({"optim": OptimConfig(warmup_epochs=-3.0)}, "--optim.warmup-epochs"),
         ({"data": DataConfig(labelled_fraction=1.5)}, "--data.labelled-fraction"),
-        ({"data": DataConfig(labels_per_class=0)}, "--data.labels-per-class"),
+        ({"data": DataConfig(labels_per_class=0)}, "--labels-per-class"),
     ],
 )
 def test_what_cannot_work_is_refused(changes, words):

@@ -10,9 +10,9 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import NoReturn
 
 import tyro
 
@@ -20,62 +20,9 @@ from semppl.bench.settings import BenchFlags
 from semppl.config import Config, from_yaml
 from semppl.core.errors import RunError, UserError, choose
 from semppl.core.rundir import RunDirectory
-from semppl.presets import PRESETS
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pretrain:
-    """Learn a representation from images of which few have labels.
-
-    DATA is an .npz file (x: uint8 images, y: labels, −1 where there is none) or the word digits.
-    """
-
-    data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = ""
-    """The images; may be left out with --resume."""
-    out: Path | None = None
-    """Run directory; by default runs/NAME-seedN."""
-    preset: str = "auto"
-    """Where the other flags start from: auto (by the data), paper, digits."""
-    resume: bool = False
-    """Go on with the run in --out."""
-    init_from: Path | None = None
-    """Start a new run from the weights of another run or checkpoint."""
-    overwrite: bool = False
-    """Replace a run that is already in --out."""
-    debug: bool = False
-    """Show the traceback of an error."""
-    config: Annotated[Config, tyro.conf.arg(name="")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Demo:
-    """The whole journey on digits that ship with scikit-learn: no download, minutes on two CPU cores.
-
-    An interrupted demo goes on where it stopped.
-    """
-
-    out: Path = Path("runs/demo")
-    """Where runs, results.json and neighbours.png go."""
-    seed: int = 0
-    """The first seed."""
-    seeds: int = 1
-    """How many seeds; the table then shows mean and standard deviation."""
-    device: str = "auto"
-    """auto, cpu, cuda or cuda:N."""
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """auto: bf16 on a GPU, fp32 on a CPU."""
-    overwrite: bool = False
-    """Train again even if the runs are there."""
-    debug: bool = False
-    """Show the traceback of an error."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bench(BenchFlags):
-    """See BenchFlags."""
-
-    show: Path | None = None
-    """Measure nothing: show the tables of an earlier bench.json and, with --out, draw its picture there."""
+from semppl.fit.settings import FitSettings
+from semppl.presets import PRESETS, fit
+from semppl.verbs import Bench, Demo, Fit, Predict, Pretrain
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -104,6 +51,10 @@ def _run(verb: object, arguments: list[str]) -> None:
         _demo(verb)
     elif isinstance(verb, Pretrain):
         _pretrain(verb)
+    elif isinstance(verb, Fit):
+        _fit(verb)
+    elif isinstance(verb, Predict):
+        _predict(verb)
     elif isinstance(verb, Bench):
         _bench(verb, arguments)
 
@@ -120,13 +71,18 @@ def _parse(arguments: list[str]) -> object:
 
         print(f"semppl {__version__}")
         sys.exit(0)
-    start = _starting_point(arguments) if arguments[:1] == ["pretrain"] else Config()
+    start = _starting_point(arguments) if arguments[:1] in (["pretrain"], ["fit"]) else Config()
+    defaults = {
+        "demo": Demo(),
+        "fit": Fit(config=start),
+        "predict": Predict(),
+        "pretrain": Pretrain(config=start),
+        "bench": Bench(),
+    }
+    documents = {name: BenchFlags if name == "bench" else type(verb) for name, verb in defaults.items()}
     verbs = tyro.extras.subcommand_type_from_defaults(
-        {"demo": Demo(), "pretrain": Pretrain(config=start), "bench": Bench()},
-        descriptions={
-            name: inspect.getdoc(verb) or ""
-            for name, verb in (("demo", Demo), ("pretrain", Pretrain), ("bench", BenchFlags))
-        },
+        defaults,
+        descriptions={name: inspect.getdoc(kind) or "" for name, kind in documents.items()},
         prefix_names=False,
     )
     words = io.StringIO()
@@ -168,7 +124,7 @@ def _starting_point(arguments: list[str]) -> Config:
     """The preset, or the stored configuration of the run to go on with."""
     preset, out = _value_of("--preset", arguments), _value_of("--out", arguments)
     if "--resume" not in arguments:
-        return choose(PRESETS, preset or "auto", "preset")()
+        return fit() if arguments[0] == "fit" else choose(PRESETS, preset or "auto", "preset")()
     if preset is not None:
         raise UserError("--resume takes its values from the run: leave --preset out")
     if out is None:
@@ -194,9 +150,7 @@ def _pretrain(verb: Pretrain) -> None:
 
     from semppl.train.pretrain import pretrain
 
-    config = replace(verb.config, source=_absolute(verb.data)) if verb.data else verb.config
-    if not config.source:
-        raise UserError("no data: semppl pretrain DATA, where DATA is an .npz file or the word digits")
+    config = _with_source(verb.config, verb.data, "pretrain")
     out = verb.out or Path("runs") / f"{Path(config.source).stem}-seed{config.seed}"
     console = Console(markup=False)
     pretrain(
@@ -210,9 +164,55 @@ def _pretrain(verb: Pretrain) -> None:
     console.print(f"done: {out} (curves: tensorboard --logdir {out})", highlight=False, soft_wrap=True)
 
 
+def _fit(verb: Fit) -> None:
+    from rich.console import Console
+
+    from semppl.fit.run import run_fit
+
+    config = _with_source(verb.config, verb.data, "fit")
+    out = verb.out or Path("runs") / f"{Path(config.source).stem}-fit-seed{config.seed}"
+    run_fit(
+        config,
+        RunDirectory(out),
+        FitSettings(minutes=verb.minutes, baselines=verb.baselines, finetune=verb.finetune),
+        console=Console(markup=False),
+        resume=verb.resume,
+        overwrite=verb.overwrite,
+    )
+
+
+def _with_source(config: Config, data: str, verb: str) -> Config:
+    """Files by their full path, so that a run goes on from any folder."""
+    config = replace(config, source=_absolute(data)) if data else config
+    if not config.source:
+        raise UserError(f"no data: semppl {verb} DATA (--help says what DATA may be)")
+    given = config.data
+    labels, test, root = (value and _absolute(value) for value in (given.labels, given.test, given.root))
+    return replace(config, data=replace(given, labels=labels, test=test, root=root))
+
+
 def _absolute(data: str) -> str:
-    """A file by its full path, so that a run goes on from any folder."""
-    return str(Path(data).absolute()) if Path(data).is_file() else data
+    return str(Path(data).absolute()) if Path(data).exists() else data
+
+
+def _predict(verb: Predict) -> None:
+    from rich.console import Console
+
+    from semppl.deploy.predict import predict_folder
+
+    if not verb.model or not verb.images:
+        raise UserError("say which model and which images: semppl predict RUN IMAGES")
+    table = predict_folder(
+        Path(verb.model),
+        Path(verb.images),
+        verb.out,
+        device=verb.device,
+        workers=verb.workers,
+        overwrite=verb.overwrite,
+        console=Console(markup=False, stderr=True),
+    )
+    if table is not None:
+        print(table, end="")
 
 
 def _demo(verb: Demo) -> None:

@@ -17,16 +17,40 @@ C = TypeVar("C")
 T = TypeVar("T")
 
 
+def _also(*flags: str) -> object:
+    """Short flags beside the dotted one."""
+    return tyro.conf.arg(aliases=list(flags))
+
+
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """Which labels training may see."""
+    """Which labels training may see, and how images are read."""
 
-    labels_per_class: int | None = None
+    labels: Annotated[str | None, _also("--labels")] = None
+    """A table `path,label` that covers any part of a folder's images (.csv), or a list of file names whose
+    class folder counts as label (.txt, as ImageNet's official 1 % and 10 %)."""
+    labels_per_class: Annotated[int | None, _also("--labels-per-class")] = None
     """Keep this many labels of each class and withhold the others; they then measure the pseudo-labels."""
+    label_fraction: Annotated[float | None, _also("--label-fraction")] = None
+    """Keep this share of each class's labels, and at least one."""
+    validation: Annotated[float | None, _also("--validation")] = None
+    """Share of the given labels that is set aside to choose and to measure on; by default 0.2 in fit, and
+    none in pretrain."""
+    test: Annotated[str | None, _also("--test")] = None
+    """Images for testing alone: class folders, or a table `path,label` of images in the folder."""
+    root: Annotated[str | None, _also("--root")] = None
+    """Where torchvision keeps its data sets."""
     split_seed: int | None = None
-    """Seed of that choice; by default the seed of the run."""
+    """Seed of the choice of labels; by default the seed of the run."""
     labelled_fraction: float | None = None
     """Share of labelled images in each batch; by default whatever the shuffled data gives."""
+    feed: Annotated[Literal["auto", "resident", "streaming"], _also("--feed")] = "auto"
+    """resident: pixels stay in the device's memory; streaming: workers read the files as they are needed.
+    auto: the first where all images have one size and fit."""
+    workers: Annotated[int | None, _also("--workers")] = None
+    """Processes that read files; by default one for each core, half of that where training is on the CPU."""
+    allow_unreadable: Annotated[bool, _also("--allow-unreadable")] = False
+    """Go on even if more than 5 % of the files cannot be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +72,7 @@ class ViewsConfig:
     flip: float = 0.5
     """Probability of a horizontal flip."""
     colour: bool = True
-    """Change saturation and hue, and turn some views grey; of no use for grey images."""
+    """Change saturation and hue, and turn some views grey; of no use for grey images, so fit turns it off."""
     solarise: bool = True
     """Solarise some of the odd views."""
     crop_probability: float = 1.0
@@ -71,16 +95,18 @@ class SaliencyConfig:
 class NetConfig:
     """Encoder, projector and predictor."""
 
-    encoder: str | None = None
-    """resnet10, 18, 34, 50, 101, 152 or 200; by default 18 up to 64 px and 50 above."""
-    width: float = 1.0
-    """Multiplies all channels."""
+    encoder: Annotated[str | None, _also("--encoder")] = None
+    """resnet10, 18, 34, 50, 101, 152 or 200, or timm:NAME; by default 18 up to 64 px and 50 above."""
+    pretrained: Annotated[bool, _also("--pretrained")] = False
+    """Start from timm's weights."""
+    width: float | None = None
+    """Multiplies all channels; by default 1."""
     stem: Literal["imagenet", "small"] | None = None
     """By default small (3×3, stride 1) up to 64 px."""
     last_scale: float | None = None
     """Initial scale of the last batch norm of a residual block; by default 1 below 5,000 steps, 0 above."""
-    head_hidden: int = 4096
-    """Hidden units of projector and predictor."""
+    head_hidden: int | None = None
+    """Hidden units of projector and predictor; by default the paper's 4,096."""
     head_outputs: int = 256
     """Dimensions of the embeddings."""
 
@@ -156,7 +182,7 @@ class Config:
     """A pre-training run."""
 
     source: Annotated[str, tyro.conf.Suppress] = ""
-    """The data: an .npz file, or the word digits; on the command line it stands right after the verb."""
+    """The data: see the verb; on the command line it stands right after it."""
     epochs: float = 300.0
     """How often each image is seen."""
     batch_size: int | None = None

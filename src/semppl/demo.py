@@ -23,9 +23,9 @@ from semppl.evaluate.labels import Trust, trust_by_votes
 from semppl.evaluate.neighbours import neighbour_sheet
 from semppl.evaluate.scores import Judge, Score
 from semppl.presets import digits
-from semppl.resolve import resolved
-from semppl.train.build import build_state, build_views, choose_device
-from semppl.train.pretrain import load_for, pretrain
+from semppl.train.build import build_state, build_views
+from semppl.train.device import choose_device
+from semppl.train.pretrain import load_for, pretrain, resolved_for
 
 SUPERVISED_STEPS = 400
 
@@ -97,11 +97,10 @@ def _one_seed(config: Config, folder: Path, console: Console, overwrite: bool) -
             hint="the same command goes on from there",
         )
         encoders[name] = state.online.encoder
-    dataset = load_for(config)
-    config = resolved(
-        config, image_size=dataset.size, num_images=len(dataset.labels_M), num_classes=len(dataset.classes)
-    )
-    judge = Judge(dataset, required(config.views.large_size), choose_device(config.device))
+    device = choose_device(config.device)
+    dataset = load_for(config, device)
+    config = resolved_for(config, dataset)
+    judge = Judge(dataset, required(config.views.large_size), device)
     encoders["supervised only"], head = _supervised(config, dataset, judge, console)
     scores = {"raw pixels": judge.score(None)}
     scores |= {name: judge.score(encoder) for name, encoder in encoders.items()}

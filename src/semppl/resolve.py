@@ -27,7 +27,9 @@ def resolved(config: Config, *, image_size: int, num_images: int, num_classes: i
     return replace(
         config,
         log_every=_first(config.log_every, max(10, -(-steps // 500))),
-        data=replace(config.data, split_seed=config.split_seed),
+        data=replace(
+            config.data, split_seed=config.split_seed, validation=_first(config.data.validation, 0.0)
+        ),
         views=replace(
             views,
             large_size=large,
@@ -37,6 +39,8 @@ def resolved(config: Config, *, image_size: int, num_images: int, num_classes: i
         net=replace(
             net,
             encoder=net.encoder or ("resnet18" if tiny else "resnet50"),
+            width=_first(net.width, 1.0),
+            head_hidden=_first(net.head_hidden, 4096),
             stem=net.stem or ("small" if tiny else "imagenet"),
             last_scale=_first(net.last_scale, 1.0 if steps < 5000 else 0.0),
         ),
@@ -73,7 +77,7 @@ def _first(given: T | None, otherwise: T) -> T:
 
 
 def _check(config: Config, batch_size: int, num_images: int) -> None:
-    """Refuse values outside their range, and pairs of values that contradict each other."""
+    """Refuse values outside their range."""
     method, views, optim = config.method, config.views, config.optim
     most = batch_size - 1 if method.objective != "byol" else 0
     ranges = [
@@ -82,7 +86,10 @@ def _check(config: Config, batch_size: int, num_images: int) -> None:
         ("--micro-batch", config.micro_batch, 2, batch_size),
         ("--log-every", config.log_every, 1, None),
         ("--keep-checkpoints", config.keep_checkpoints, 1, None),
-        ("--data.labels-per-class", config.data.labels_per_class, 1, None),
+        ("--labels-per-class", config.data.labels_per_class, 1, None),
+        ("--label-fraction", config.data.label_fraction, POSITIVE, 1),
+        ("--validation", config.data.validation, 0, 0.9),
+        ("--workers", config.data.workers, 0, None),
         ("--data.labelled-fraction", config.data.labelled_fraction, POSITIVE, 1),
         ("--views.large", views.large, 1, None),
         ("--views.small", views.small, 0, None),
@@ -113,6 +120,12 @@ def _check(config: Config, batch_size: int, num_images: int) -> None:
     for flag, value, low, high in ranges:
         if value is not None and (value < low or (high is not None and value > high)):
             _refuse(flag, value, low, high)
+    _check_pairs(config, batch_size)
+
+
+def _check_pairs(config: Config, batch_size: int) -> None:
+    """Values that contradict each other."""
+    method, views, net = config.method, config.views, config.net
     if config.micro_batch is not None and config.speed == "compile":
         raise UserError("--micro-batch computes parts again, which is not compiled: use --speed graph")
     if config.micro_batch is not None and batch_size % config.micro_batch:
@@ -122,8 +135,11 @@ def _check(config: Config, batch_size: int, num_images: int) -> None:
         )
     if views.large + views.small < 2 and method.objective != "relicv2":
         raise UserError(f"{method.objective} compares different views: use at least 2")
-    if method.labels == "oracle" and config.data.labels_per_class is None:
-        raise UserError("oracle labels need --data.labels-per-class: the withheld labels are the oracle")
+    given = config.data.labels_per_class is None and config.data.label_fraction is None
+    if method.labels == "oracle" and given:
+        raise UserError("oracle labels need --labels-per-class: the withheld labels are the oracle")
+    if net.pretrained and not (net.encoder or "").startswith("timm:"):
+        raise UserError("--pretrained takes the weights of timm: name a model with --encoder timm:NAME")
 
 
 def _refuse(flag: str, value: float, low: float, high: float | None) -> None:

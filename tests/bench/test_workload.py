@@ -10,7 +10,7 @@ def test_about_a_tenth_of_random_images_is_labelled():
     labelled = data.labels_M[data.labels_M != UNLABELLED]
     assert 150 < len(labelled) < 250
     assert set(labelled.tolist()) == set(range(5))
-    assert torch.equal(data.images_M3HW, random_dataset(2000, 4, 5, seed=0).images_M3HW)
+    assert torch.equal(data.images, random_dataset(2000, 4, 5, seed=0).images)
 
 
 def test_a_workload_is_the_step_that_was_asked_for(tiny):

@@ -20,11 +20,11 @@ def x(num=4, size=3, channels=None):
 
 def test_grey_images_get_three_equal_channels_and_colours_keep_their_place(tmp_path):
     grey = load_npz(save(tmp_path / "g.npz", x=x(), y=np.array([0, 1, -1, -1])))
-    assert grey.images_M3HW.shape == (4, 3, 3, 3)
-    assert torch.equal(grey.images_M3HW[:, 0], grey.images_M3HW[:, 2])
+    assert grey.images.shape == (4, 3, 3, 3)
+    assert torch.equal(grey.images[:, 0], grey.images[:, 2])
     array = x(channels=3)
     colour = load_npz(save(tmp_path / "c.npz", x=array, y=np.array([0, 1, -1, -1])))
-    assert colour.images_M3HW[1, 2, 0, 1] == array[1, 0, 1, 2]
+    assert colour.images[1, 2, 0, 1] == array[1, 0, 1, 2]
     assert colour.labelled_L.tolist() == [0, 1]
     assert colour.names[2] == "x[2]"
 

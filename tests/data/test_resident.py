@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import torch
 
+from semppl.data.request import Request
 from semppl.data.resident import ResidentFeed
 from semppl.data.source import load_dataset
 
@@ -14,16 +15,16 @@ def whole(images, masks, rng):
 
 
 def test_a_batch_holds_the_images_it_names_and_only_visible_labels(npz):
-    data = load_dataset(str(npz))
+    data = load_dataset(Request(source=str(npz)))
     feed = ResidentFeed(data, whole, batch_size=10, seed=0, device=CPU)
     batch = feed(3)
-    assert torch.equal(batch.crops[0], data.images_M3HW[batch.index_B])
+    assert torch.equal(batch.crops[0], data.images[batch.index_B])
     assert torch.equal(batch.labels_B, data.labels_M[batch.index_B])
     assert batch.oracle_B is None
 
 
 def test_a_step_is_always_the_same_and_steps_differ(npz):
-    data = load_dataset(str(npz))
+    data = load_dataset(Request(source=str(npz)))
     feed, again = (ResidentFeed(data, whole, batch_size=10, seed=0, device=CPU) for _ in range(2))
     feed(0)
     assert all(torch.equal(a, b) for a, b in zip(feed(4).crops, again(4).crops, strict=True))
@@ -31,7 +32,7 @@ def test_a_step_is_always_the_same_and_steps_differ(npz):
 
 
 def test_masks_come_with_their_images(npz):
-    data = load_dataset(str(npz))
+    data = load_dataset(Request(source=str(npz)))
     masks = torch.zeros(48, 8, 8, dtype=torch.bool)
     masks[:, 0, 0] = True
     seen = []

@@ -1,14 +1,22 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
+from semppl.data import source
+from semppl.data.images import ImageFiles
+from semppl.data.request import Request
 from semppl.data.source import load_dataset
+from semppl.data.torchvision import Named
 
 
 def test_withheld_labels_become_hidden_truth_and_nothing_else():
-    full, data = load_dataset("digits"), load_dataset("digits", labels_per_class=3, seed=1)
+    full, data = (
+        load_dataset(Request(source="digits")),
+        load_dataset(Request(source="digits", labels_per_class=3, seed=1)),
+    )
     assert len(data.labelled_L) == 30
     assert data.oracle_M is None
     assert data.hidden is not None
@@ -18,9 +26,9 @@ def test_withheld_labels_become_hidden_truth_and_nothing_else():
 
 
 def test_the_oracle_alone_reveals_them():
-    data = load_dataset("digits", labels_per_class=3, oracle=True)
+    data = load_dataset(Request(source="digits", labels_per_class=3, oracle=True))
     assert data.oracle_M is not None
-    assert torch.equal(data.oracle_M, load_dataset("digits").labels_M)
+    assert torch.equal(data.oracle_M, load_dataset(Request(source="digits")).labels_M)
     assert (data.labels_M == UNLABELLED).sum() == 1437 - 30
 
 
@@ -29,29 +37,104 @@ def test_a_class_without_label_is_named(tmp_path):
     images = np.zeros((3, 2, 2), dtype=np.uint8)
     np.savez(path, x=images, y=np.array([0, 2, -1]))
     with pytest.raises(UserError, match=r"class '1' has no label"):
-        load_dataset(str(path))
+        load_dataset(Request(source=str(path)))
     np.savez(path, x=images, y=np.array([0, 1, -1]), classes=np.array(["ant", "bee", "cow"]))
     with pytest.raises(UserError, match=r"class 'cow' has no label"):
-        load_dataset(str(path))
+        load_dataset(Request(source=str(path)))
 
 
 def test_data_without_labels_is_refused_unless_none_are_needed(tmp_path):
     path = tmp_path / "bare.npz"
     np.savez(path, x=np.zeros((3, 2, 2), dtype=np.uint8))
     with pytest.raises(UserError, match="no image has a label"):
-        load_dataset(str(path))
-    assert len(load_dataset(str(path), require_labels=False).labels_M) == 3
+        load_dataset(Request(source=str(path)))
+    assert len(load_dataset(Request(source=str(path), require_labels=False)).labels_M) == 3
 
 
 def test_other_things_are_refused_by_name(tmp_path):
     with pytest.raises(UserError, match="no such data"):
-        load_dataset("cat_pictures")
+        load_dataset(Request(source="cat_pictures"))
+    (tmp_path / "notes.txt").write_text("no images")
     with pytest.raises(UserError, match="not a data set this version reads"):
-        load_dataset(str(tmp_path))
+        load_dataset(Request(source=str(tmp_path / "notes.txt")))
 
 
 def test_a_file_with_hidden_truth_has_nothing_to_withhold(npz):
     with pytest.raises(UserError, match="y_hidden already"):
-        load_dataset(str(npz), labels_per_class=1)
+        load_dataset(Request(source=str(npz), labels_per_class=1))
     with pytest.raises(UserError, match="labels per class"):
-        load_dataset(str(npz), oracle=True)
+        load_dataset(Request(source=str(npz), oracle=True))
+
+
+def truth_of(names):
+    return torch.tensor([("cat", "dog", "owl").index(name.split("/")[0]) for name in names])
+
+
+def test_class_folders_with_few_labels_kept(class_folders):
+    data = load_dataset(Request(source=str(class_folders), labels_per_class=2, seed=3))
+    assert data.classes == ("cat", "dog", "owl")
+    assert data.images.shape == (36, 3, 8, 8)
+    assert len(data.labelled_L) == 6
+    truth = truth_of(data.names)
+    assert torch.equal(data.labels_M[data.labelled_L], truth[data.labelled_L])
+    table = data.hidden.agreement(torch.arange(36), truth, torch.zeros(36, dtype=torch.long), 1)
+    assert table.tolist() == [[36, 36]]
+
+
+def test_a_fraction_keeps_at_least_one_of_each_class(class_folders):
+    data = load_dataset(Request(source=str(class_folders), label_fraction=0.01))
+    assert torch.bincount(data.labels_M[data.labelled_L]).tolist() == [1, 1, 1]
+    with pytest.raises(UserError, match="give one of them"):
+        load_dataset(Request(source=str(class_folders), label_fraction=0.5, labels_per_class=1))
+
+
+def test_validation_labels_leave_training_and_stay_known(class_folders):
+    data = load_dataset(Request(source=str(class_folders), label_fraction=0.5, validation=0.34))
+    assert len(data.labelled_L) == 12
+    assert len(data.validation_V) == 6
+    assert (data.labels_M[data.validation_V] == UNLABELLED).all()
+    assert torch.equal(data.held_out_M[data.validation_V], truth_of(data.names)[data.validation_V])
+
+
+def test_classes_with_too_few_labels_for_validation_are_named(class_folders):
+    data = load_dataset(Request(source=str(class_folders), labels_per_class=2, validation=0.2))
+    assert len(data.validation_V) == 0
+    assert data.notes == ("too few labels to set one aside for validation: cat, dog, owl",)
+
+
+def test_images_of_several_sizes_are_streamed(class_folders):
+    resident = load_dataset(Request(source=str(class_folders), labels_per_class=1))
+    assert isinstance(resident.images, torch.Tensor)
+    asked = load_dataset(Request(source=str(class_folders), labels_per_class=1, feed="streaming"))
+    assert isinstance(asked.images, ImageFiles)
+    tight = load_dataset(Request(source=str(class_folders), labels_per_class=1, memory=100))
+    assert isinstance(tight.images, ImageFiles)
+    Image.new("RGB", (5, 9)).save(class_folders / "cat" / "odd.png")
+    mixed = load_dataset(Request(source=str(class_folders), labels_per_class=1))
+    assert isinstance(mixed.images, ImageFiles)
+    assert mixed.size == 8
+    with pytest.raises(UserError, match=r"--feed resident: .* different sizes"):
+        load_dataset(Request(source=str(class_folders), labels_per_class=1, feed="resident"))
+
+
+def test_a_list_of_names_chooses_the_labels(class_folders, tmp_path):
+    for path in class_folders.rglob("*.png"):
+        path.rename(path.with_name(f"{path.parent.name}_{path.name}"))
+    names = [f"{name}_{i:03d}.png" for name in ("cat", "dog", "owl") for i in (0, 5)]
+    (tmp_path / "list.txt").write_text("\n".join(names))
+    data = load_dataset(Request(source=str(class_folders), labels=str(tmp_path / "list.txt")))
+    assert sorted(data.names[i].split("/")[1] for i in data.labelled_L.tolist()) == sorted(names)
+    assert "not the official" in data.notes[0]
+
+
+def test_a_torchvision_set_by_name(monkeypatch, tmp_path):
+    named = Named(
+        classes=("a", "b"),
+        images=torch.arange(4 * 3 * 4, dtype=torch.uint8).view(4, 3, 2, 2),
+        labels_M=torch.tensor([0, 1, 0, -1]),
+        test_images=None,
+        test_labels_T=None,
+    )
+    monkeypatch.setattr(source, "load_torchvision", lambda name, root: named if root == tmp_path else None)
+    data = load_dataset(Request(source="cifar10", root=str(tmp_path)))
+    assert (data.name, data.names[3], data.labels_M.tolist()) == ("CIFAR10", "CIFAR10:3", [0, 1, 0, -1])

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from semppl.data.request import Request
 from semppl.data.source import load_dataset
 from semppl.evaluate.neighbours import ASKED, OTHER, SAME, neighbour_sheet
 from semppl.evaluate.scores import NEIGHBOURS, Judge
@@ -15,7 +16,7 @@ class Rows(nn.Module):
 
 
 def test_frames_tell_neighbours_of_the_same_class_from_others(npz):
-    judge = Judge(load_dataset(str(npz)), 8, torch.device("cpu"))
+    judge = Judge(load_dataset(Request(source=str(npz))), 8, torch.device("cpu"))
     sheet = neighbour_sheet(judge, Rows(), per_class=1, height=16)
     pixels = Counter(map(tuple, np.asarray(sheet).reshape(-1, 3).tolist()))
     corner = {colour: tuple(bytes.fromhex(colour[1:])) for colour in (SAME, OTHER)}

@@ -5,6 +5,7 @@ from torch.optim import SGD, AdamW
 
 from semppl.config import DataConfig, MethodConfig, NetConfig, OptimConfig, ViewsConfig
 from semppl.core.errors import UserError
+from semppl.data.request import Request
 from semppl.data.source import load_dataset
 from semppl.optim.lars import LARS
 from semppl.resolve import resolved
@@ -13,7 +14,6 @@ from semppl.train.build import (
     build_state,
     build_training,
     build_views,
-    choose_device,
     choose_speed,
     uses_bf16,
 )
@@ -88,39 +88,29 @@ def test_views_follow_the_switches():
 )
 def test_a_value_that_a_part_refuses_is_the_users(changes, words):
     with pytest.raises(UserError, match=words):
-        build_training(config(**changes), load_dataset("digits", labels_per_class=2), CPU)
+        build_training(config(**changes), load_dataset(Request(source="digits", labels_per_class=2)), CPU)
 
 
 def test_a_labelled_fraction_needs_unlabelled_images():
-    data = load_dataset("digits")
+    data = load_dataset(Request(source="digits"))
     with pytest.raises(UserError, match="one kind is missing"):
         build_training(config(data=DataConfig(labelled_fraction=0.5)), data, CPU)
 
 
 def test_schedules_span_the_run():
     run = build_training(config(epochs=4.0, optim=OptimConfig(name="sgd", base_lr=1.6, warmup_epochs=1.0)),
-                         load_dataset("digits", labels_per_class=5), CPU)  # fmt: skip
+                         load_dataset(Request(source="digits", labels_per_class=5)), CPU)  # fmt: skip
     assert run.total_steps == int(4 * 1437 / 16)
     assert run.plan.lr(0) == 0
     assert run.plan.lr(90) == pytest.approx(0.1)
     assert run.plan.lr(run.total_steps) == pytest.approx(0, abs=1e-9)
 
 
-def test_devices_are_checked():
-    assert choose_device("cpu") == CPU
-    with pytest.raises(UserError, match="unknown device"):
-        choose_device("abacus")
-    with pytest.raises(UserError, match="'meta' is not supported"):
-        choose_device("meta")
-    with pytest.raises(UserError, match="usable GPUs"):
-        choose_device("cuda:99")
-    if not torch.cuda.is_available():
-        assert choose_device("auto") == CPU
-
-
 def test_a_penalty_that_is_not_there_needs_no_gradient():
     method = MethodConfig(positives=0, stop_gradient="teacher")
-    objective = build_training(config(method=method), load_dataset("digits"), CPU).plan.objective
+    objective = build_training(
+        config(method=method), load_dataset(Request(source="digits")), CPU
+    ).plan.objective
     assert objective.stop_gradient == "teacher"
 
 
@@ -146,7 +136,7 @@ def test_compiling_is_for_gpus_and_for_runs_that_earn_it():
 def test_a_constant_decay_is_known_as_such(npz):
     def plan(schedule):
         method = MethodConfig(target_schedule=schedule, target_decay=0.9, queue_capacity=20)
-        data = load_dataset(str(npz))
+        data = load_dataset(Request(source=str(npz)))
         ready = resolved(tiny_config(npz, method=method), image_size=8, num_images=48)
         return build_training(ready, data, CPU).plan
 

@@ -7,6 +7,7 @@ from tests.conftest import tiny_config
 import semppl.train.capture as capture
 import semppl.train.step as train_step
 from semppl.config import MethodConfig, OptimConfig
+from semppl.data.request import Request
 from semppl.data.source import load_dataset
 from semppl.resolve import resolved
 from semppl.train.build import build_training
@@ -60,7 +61,7 @@ class PlainRecorder:
 
 
 def training(npz, **changes):
-    data = load_dataset(str(npz))
+    data = load_dataset(Request(source=str(npz)))
     config = resolved(tiny_config(npz, **changes), image_size=8, num_images=len(data.labels_M))
     return build_training(config, data, CPU)
 

@@ -5,6 +5,7 @@ from torch import nn
 import semppl.train.monitor as monitor
 from semppl.core.batch import Batch
 from semppl.core.hidden import HiddenLabels
+from semppl.data.request import Request
 from semppl.data.source import load_dataset
 from semppl.method.objective import Terms
 from semppl.method.pseudo_labels import Votes
@@ -99,7 +100,7 @@ def test_rank_and_spread_tell_collapse_from_health():
 
 
 def test_a_probe_sees_a_perfect_encoder_and_restores_its_mode(npz):
-    data = load_dataset(str(npz))
+    data = load_dataset(Request(source=str(npz)))
     mean, std = data.statistics()
     probe = Probe(data, mean, std, 8)
 

@@ -2,14 +2,22 @@ import io
 
 from rich.console import Console
 
-from semppl.train.progress import ProgressReport, words
+from semppl.train.progress import ProgressReport, StageProgress, words
 
-ROW = {"step": 5, "loss/total": 1.25, "images_per_second": 100.0, "pseudo/accuracy": 0.5}
+ROW = {
+    "step": 5,
+    "loss/total": 1.25,
+    "images_per_second": 100.0,
+    "pseudo/accuracy": 0.5,
+    "pseudo/known_by_votes": [0, 20],
+}
 
 
 def test_a_line_says_loss_pseudo_labels_and_rate():
     assert words(ROW) == "loss 1.250, 100 images/s, 50 % of pseudo-labels right"
-    del (row := dict(ROW))["pseudo/accuracy"]
+    few = ROW | {"pseudo/known_by_votes": [0, 19], "pseudo/mean_share": 0.25}
+    assert words(few) == "loss 1.250, 100 images/s, 25 % of votes agree", "19 are too few to speak of a share"
+    row = {key: value for key, value in ROW.items() if not key.startswith("pseudo")}
     assert words(row | {"pseudo/mean_share": 0.25}) == "loss 1.250, 100 images/s, 25 % of votes agree"
     assert words(row) == "loss 1.250, 100 images/s"
 
@@ -32,3 +40,20 @@ def test_a_terminal_gets_a_bar_with_the_time_left():
         progress.report(ROW | {"step": 3})
     assert "3/6" in out.getvalue()
     assert "loss 1.250" in out.getvalue()
+
+
+def test_waiting_for_data_is_shown_where_there_is_any():
+    assert "images/s, 12 % of the time waiting for data" in words(ROW | {"data_wait": 0.123})
+    assert "waiting" not in words(ROW | {"data_wait": 0.0})
+
+
+def test_a_stage_speaks_now_and_then_without_a_terminal():
+    out = io.StringIO()
+    with StageProgress(Console(file=out, width=200), "predicting", 3000, every=0.0) as progress:
+        progress.advance(1000)
+        progress.advance(3000)
+    assert out.getvalue() == "predicting: 1,000/3,000, 0 s left\n"
+    out = io.StringIO()
+    with StageProgress(Console(file=out, width=200), "predicting", 3000) as progress:
+        progress.advance(1000)
+    assert out.getvalue() == ""

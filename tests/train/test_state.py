@@ -5,6 +5,7 @@ from tests.conftest import tiny_config
 from semppl.config import MethodConfig, OptimConfig
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
+from semppl.data.request import Request
 from semppl.data.source import load_dataset
 from semppl.resolve import resolved
 from semppl.train.build import build_training
@@ -15,7 +16,7 @@ CPU = torch.device("cpu")
 
 
 def training(npz, **changes):
-    data = load_dataset(str(npz))
+    data = load_dataset(Request(source=str(npz)))
     return build_training(resolved(tiny_config(npz, **changes), image_size=8, num_images=48), data, CPU)
 
 

@@ -8,6 +8,7 @@ from semppl.config import DataConfig, MethodConfig, ViewsConfig
 from semppl.core.labels import UNLABELLED
 from semppl.core.rng import generator
 from semppl.data.dataset import Dataset
+from semppl.data.request import Request
 from semppl.data.source import load_dataset
 from semppl.nets.heads import unit
 from semppl.resolve import resolved
@@ -19,7 +20,7 @@ CPU = torch.device("cpu")
 
 
 def training(npz, **changes):
-    data = load_dataset(str(npz))
+    data = load_dataset(Request(source=str(npz)))
     config = resolved(tiny_config(npz, **changes), image_size=8, num_images=len(data.labels_M))
     return build_training(config, data, CPU)
 
@@ -102,7 +103,7 @@ def test_the_networks_may_run_in_bf16_and_everything_after_them_is_float32():
     images = torch.randint(256, (24, 16, 16), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
     data = Dataset(
         name="noise",
-        images_M3HW=images[:, None].expand(-1, 3, -1, -1).contiguous(),
+        images=images[:, None].expand(-1, 3, -1, -1).contiguous(),
         labels_M=torch.arange(24) % 3,
         names=tuple(map(str, range(24))),
         classes=("a", "b", "c"),
@@ -127,7 +128,7 @@ def test_the_networks_may_run_in_bf16_and_everything_after_them_is_float32():
 
 def test_the_oracle_uses_true_labels_and_the_votes_are_still_counted():
     def run(labels):
-        data = load_dataset("digits", labels_per_class=2, oracle=labels == "oracle")
+        data = load_dataset(Request(source="digits", labels_per_class=2, oracle=labels == "oracle"))
         config = tiny_config(
             "digits",
             data=DataConfig(labels_per_class=2),

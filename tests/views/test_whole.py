@@ -1,7 +1,8 @@
+import pytest
 import torch
 
 from semppl.views.geometry import resize_whole
-from semppl.views.whole import whole_view
+from semppl.views.whole import whole_crop, whole_view
 
 MEAN, STD = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0.5, 1.0, 2.0])
 
@@ -27,3 +28,23 @@ def test_looking_changes_nothing():
     before = images.clone()
     whole_view(images, 4, MEAN, STD)
     assert torch.equal(images, before)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 40), (40, 5), (1, 3000), (97, 97)])
+@pytest.mark.parametrize("size", [8, 96])
+def test_one_image_of_any_shape_becomes_a_square(shape, size):
+    image = torch.full((3, *shape), 77, dtype=torch.uint8)
+    crop = whole_crop(size, image)
+    assert crop.shape == (3, size, size)
+    assert crop.dtype == torch.uint8
+    assert (crop == 77).all()
+
+
+def test_the_middle_is_kept():
+    image = torch.zeros(3, 20, 60, dtype=torch.uint8)
+    image[:, :, 20:40] = 200
+    assert (whole_crop(20, image) == 200).all()
+    # from 96 px on the outermost eighth is cut away, as 256 → 224
+    frame = torch.full((3, 110, 110), 200, dtype=torch.uint8)
+    frame[:, :5] = 0
+    assert whole_crop(96, frame).min() > 150

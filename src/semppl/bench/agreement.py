@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from semppl.bench.settings import BenchSettings
-from semppl.bench.workload import build_workload
+from semppl.bench.workload import build_workload, resident
 from semppl.method.pseudo_labels import mode, nearest, vote
 from semppl.method.queue import LabelledQueue
-from semppl.train.build import choose_device
 from semppl.train.capture import CapturedStep
+from semppl.train.device import choose_device
 from semppl.train.step import train_step_
 from semppl.views.geometry import crop_resize, draw_boxes
 from semppl.views.recipe import View
@@ -99,13 +99,14 @@ def recording_agrees(settings: BenchSettings, steps: int = 8) -> dict[str, dict[
 
 def step_waits_for_nothing(settings: BenchSettings) -> bool:
     """Whether a step with its feed runs without the host ever waiting for the GPU."""
-    training = build_workload(_small(settings)).training
+    workload = build_workload(_small(settings))
+    training = workload.training
     for i in range(3):
         train_step_(training.state, training.feed(i), training.plan)
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        train_step_(training.state, training.feed.make(3), training.plan)
+        train_step_(training.state, resident(workload).make(3), training.plan)
     except RuntimeError:
         return False
     finally:

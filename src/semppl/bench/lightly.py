@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from semppl.bench.settings import BenchSettings
 from semppl.bench.stopwatch import milliseconds
-from semppl.bench.workload import Workload
+from semppl.bench.workload import Workload, resident
 from semppl.config import required
 from semppl.core.errors import UserError
 from semppl.nets.encoder import create_encoder
@@ -42,7 +42,7 @@ def _time_method(method: str, workload: Workload, settings: BenchSettings) -> di
     device, step = workload.device, _step(method, workload, settings)
     view = torch.randn(settings.batch_size, 3, settings.image_size, settings.image_size, device=device)
     step_ms = milliseconds(lambda: step(view, view), device, steps=settings.steps, rounds=settings.rounds)
-    images = workload.training.feed.images[: 4 * settings.batch_size].cpu()
+    images = resident(workload).images[: 4 * settings.batch_size].cpu()
     batches = _batches(_Transformed(images, _transform(method, settings.image_size)), settings)
 
     def both() -> None:

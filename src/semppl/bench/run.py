@@ -27,7 +27,7 @@ from semppl.core.cores import usable_cores
 from semppl.core.errors import UserError
 from semppl.core.rundir import write_text
 from semppl.data.files import image_files
-from semppl.train.build import choose_device
+from semppl.train.device import choose_device
 
 FILE = "bench.json"
 PICTURE = "scaling.png"

@@ -20,7 +20,7 @@ from semppl.method.objective import ReLICv2
 from semppl.method.positives import sample_positives
 from semppl.method.pseudo_labels import semantic_labels, vote
 from semppl.method.queue import LabelledQueue
-from semppl.train.build import choose_device
+from semppl.train.device import choose_device
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,13 @@ import torch
 from semppl.bench.floor import floor_step, recorded
 from semppl.bench.settings import BenchSettings
 from semppl.bench.stopwatch import Stopwatch, milliseconds, peak_memory
-from semppl.bench.workload import Workload, build_workload, without_positives
+from semppl.bench.workload import Workload, build_workload, resident, without_positives
 from semppl.core.batch import Batch
 from semppl.core.labels import UNLABELLED
 from semppl.core.rng import generator
 from semppl.data.files import image_files
+from semppl.data.images import ImageFiles
+from semppl.data.paths import Paths
 from semppl.data.streaming import StreamingFeed
 from semppl.train.build import build_step, build_views
 from semppl.train.step import augmented
@@ -106,8 +108,7 @@ def _phases(workload: Workload, settings: BenchSettings) -> dict[str, float]:
     Each measured step follows another one, so that the host has sent its commands before their turn comes.
     The feed is timed alone, after the step: in training it runs beside the step before.
     """
-    watch, training = Stopwatch(workload.device), workload.training
-    feed = training.feed
+    watch, training, feed = Stopwatch(workload.device), workload.training, resident(workload)
     watch.mark("begin")
     step = build_step(training.state, training.plan, training.speed, watch.mark)
     for number in range(4 + settings.steps):
@@ -123,13 +124,13 @@ def _phases(workload: Workload, settings: BenchSettings) -> dict[str, float]:
 
 
 def _time_files(workload: Workload, settings: BenchSettings, folder: Path) -> dict[str, Any]:
-    files = image_files(folder)
-    paths = files * -(-4 * settings.batch_size // len(files))
+    files = image_files(folder.absolute())
+    repeated = Paths(path.lstrip("/") for path in files * -(-4 * settings.batch_size // len(files)))
     views = build_views(workload.config.views)
-    labels_M = torch.full((len(paths),), UNLABELLED)
+    labels_M = torch.full((len(repeated),), UNLABELLED)
     labels_M[::10] = torch.arange(len(labels_M[::10])) % settings.classes
     feed = StreamingFeed(
-        paths,
+        ImageFiles(Path("/"), repeated),
         labels_M,
         partial(cut_image, views),
         batch_size=settings.batch_size,

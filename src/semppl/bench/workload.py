@@ -9,8 +9,10 @@ from semppl.bench.settings import BenchSettings
 from semppl.config import Config, MethodConfig, NetConfig, OptimConfig, ViewsConfig
 from semppl.core.labels import UNLABELLED
 from semppl.data.dataset import Dataset
+from semppl.data.resident import ResidentFeed
 from semppl.resolve import resolved
-from semppl.train.build import Training, build_step, build_training, choose_device
+from semppl.train.build import Training, build_step, build_training
+from semppl.train.device import choose_device
 
 # enough steps that no schedule ends while it is timed
 _EPOCHS = 10_000.0
@@ -58,6 +60,13 @@ def build_workload(settings: BenchSettings, **method: Any) -> Workload:
     return Workload(config, build_training(config, dataset, device))
 
 
+def resident(workload: Workload) -> ResidentFeed:
+    """The feed of random images, which are always in memory."""
+    if not isinstance(workload.training.feed, ResidentFeed):
+        raise TypeError("random images are in memory")
+    return workload.training.feed
+
+
 def random_dataset(num_images: int, side: int, classes: int, seed: int) -> Dataset:
     """Noise: as costly as photographs once it is decoded."""
     rng = torch.Generator().manual_seed(seed)
@@ -66,7 +75,7 @@ def random_dataset(num_images: int, side: int, classes: int, seed: int) -> Datas
     labels_M[:2] = torch.tensor([0, UNLABELLED])
     return Dataset(
         name="random images",
-        images_M3HW=torch.randint(256, (num_images, 3, side, side), generator=rng, dtype=torch.uint8),
+        images=torch.randint(256, (num_images, 3, side, side), generator=rng, dtype=torch.uint8),
         labels_M=labels_M,
         names=tuple(map(str, range(num_images))),
         classes=tuple(map(str, range(classes))),

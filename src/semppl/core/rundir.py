@@ -31,8 +31,8 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """A text file, atomically."""
-    write_atomically(path, lambda file: file.write(text.encode()))
+    """A text file, atomically; names of files that are no valid text go back to their bytes."""
+    write_atomically(path, lambda file: file.write(text.encode(errors="surrogateescape")))
 
 
 @final
@@ -43,7 +43,8 @@ class RunDirectory:
         self.path = path
         self.config, self.split, self.metrics = path / _MARK, path / "split.csv", path / "metrics.jsonl"
         self.split_sha256, self.environment = path / "split.sha256", path / "environment.json"
-        self.checkpoints = path / "checkpoints"
+        self.checkpoints, self.evaluations = path / "checkpoints", path / "evaluations"
+        self.bad_files, self.model = path / "bad_files.csv", path / "model"
 
     @property
     def exists(self) -> bool:

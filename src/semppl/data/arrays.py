@@ -32,13 +32,13 @@ def load_npz(path: Path) -> Dataset:
     test_images, test_labels = _test(arrays, images, path)
     return Dataset(
         name=path.name,
-        images_M3HW=images,
+        images=images,
         labels_M=labels,
         names=tuple(f"x[{i}]" for i in range(num_images)),
         classes=_classes(arrays, [labels, hidden, test_labels], path),
         hidden=None if hidden is None else HiddenLabels(hidden),
         masks_MHW=_masks(arrays.get("masks"), images, f"{path}: masks"),
-        test_images_T3HW=test_images,
+        test_images=test_images,
         test_labels_T=test_labels,
     )
 

@@ -19,10 +19,10 @@ def load_digits() -> Dataset:
     test, train = order_M[:NUM_TEST].sort().values, order_M[NUM_TEST:].sort().values
     return Dataset(
         name="digits",
-        images_M3HW=images_M3HW[train],
+        images=images_M3HW[train],
         labels_M=labels_M[train],
         names=tuple(f"digits:{i}" for i in train.tolist()),
         classes=tuple(str(i) for i in range(10)),
-        test_images_T3HW=images_M3HW[test],
+        test_images=images_M3HW[test],
         test_labels_T=labels_M[test],
     )

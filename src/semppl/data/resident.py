@@ -34,10 +34,13 @@ class ResidentFeed:
         labelled_fraction: float | None = None,
     ) -> None:
         self.batch_size, self._seed, self._device, self._cut = batch_size, seed, device, cut
+        self.waited = 0.0
         self._labelled_fraction = labelled_fraction
         self.num_images = len(dataset.labels_M)
         self._labelled_M = dataset.labels_M != UNLABELLED
-        self.images = dataset.images_M3HW.to(device)
+        if not isinstance(dataset.images, Tensor):
+            raise TypeError("files are for the streaming feed")
+        self.images = dataset.images.to(device)
         self._labels = dataset.labels_M.to(device)
         self._masks = None if dataset.masks_MHW is None else dataset.masks_MHW.to(device)
         self._oracle = None if dataset.oracle_M is None else dataset.oracle_M.to(device)

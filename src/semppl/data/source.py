@@ -1,54 +1,120 @@
-"""From what the user points at to a data set with few labels."""
+"""From what the user points at to a data set with few labels. Shapes: M images, T test images."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+
+import torch
+from torch import Tensor
 
 from semppl.core.errors import UserError
 from semppl.core.hidden import HiddenLabels
+from semppl.core.labels import UNLABELLED
 from semppl.data.arrays import load_npz
 from semppl.data.dataset import Dataset
 from semppl.data.digits import load_digits
-from semppl.data.splits import keep_per_class
+from semppl.data.duplicates import without_duplicates
+from semppl.data.folder import load_folder
+from semppl.data.imagenet import read_subset
+from semppl.data.images import ImageFiles, gather
+from semppl.data.paths import Paths
+from semppl.data.request import Request
+from semppl.data.splits import hold_out, keep_fraction, keep_per_class
+from semppl.data.torchvision import is_torchvision_name, load_torchvision
 
 
-def load_dataset(
-    source: str,
-    *,
-    labels_per_class: int | None = None,
-    seed: int = 0,
-    oracle: bool = False,
-    require_labels: bool = True,
-) -> Dataset:
-    """The word "digits" or an npz file.
+def load_dataset(request: Request) -> Dataset:
+    """Read, withhold what was asked for, set labels aside, and keep pixels in memory where they fit.
 
-    `labels_per_class` withholds all other labels, which become hidden truth.
-
-    `oracle` alone lets hidden truth into a training tensor. Every class must have a label unless
-    `require_labels` is off, for objectives that use none.
+    Withheld labels become hidden truth; `oracle` alone lets them into a training tensor. Every class must
+    have a label unless `require_labels` is off, for objectives that use none.
     """
-    if source == "digits":
-        dataset = load_digits()
-    elif source.endswith(".npz"):
-        dataset = load_npz(Path(source))
-    elif Path(source).exists():
-        raise UserError(f"{source}: not a data set this version reads: give an .npz file or the word digits")
-    else:
-        raise UserError(f"{source}: no such data: give an .npz file or the word digits")
-    given_M = dataset.labels_M
-    if labels_per_class is not None:
-        if dataset.hidden is not None:
-            raise UserError(f"{source}: labels per class cannot be asked of a file that has y_hidden already")
-        dataset = replace(
-            dataset,
-            labels_M=keep_per_class(given_M, labels_per_class, dataset.classes, seed),
-            hidden=HiddenLabels(given_M),
-        )
-        dataset = replace(dataset, oracle_M=given_M) if oracle else dataset
-    elif oracle:
-        raise UserError("the oracle needs true labels of all images: use it with labels per class")
-    if require_labels:
+    given = _given(request)
+    dataset = without_duplicates(_kept(given, request))
+    if request.oracle:
+        if not request.simulates:
+            raise UserError("the oracle needs true labels of all images: use it with labels per class")
+        dataset = replace(dataset, oracle_M=given.labels_M)
+    dataset = _with_validation(dataset, request)
+    if request.require_labels:
         _require_labels(dataset)
-    return dataset
+    return _in_memory(dataset, request)
+
+
+def _given(request: Request) -> Dataset:
+    """With all labels that there are."""
+    source = request.source
+    path, named = Path(source), is_torchvision_name(source)
+    if source == "digits":
+        return load_digits()
+    if source.endswith(".npz"):
+        return load_npz(path)
+    if path.is_dir():
+        return load_folder(request)
+    if named is not None:
+        return _from_torchvision(named, request)
+    what = "not a data set this version reads" if path.exists() else "no such data"
+    raise UserError(
+        f"{source}: {what}: give a folder of images, an .npz file, the name of a torchvision set or digits"
+    )
+
+
+def _from_torchvision(name: str, request: Request) -> Dataset:
+    named = load_torchvision(name, None if request.root is None else Path(request.root))
+    images, tests = (
+        ImageFiles(Path("/"), Paths(path.lstrip("/") for path in part)) if isinstance(part, list) else part
+        for part in (named.images, named.test_images)
+    )
+    if images is None:
+        raise UserError(f"{name}: no training images")
+    names = (
+        images.paths if isinstance(images, ImageFiles) else tuple(f"{name}:{i}" for i in range(len(images)))
+    )
+    return Dataset(
+        name=name,
+        images=images,
+        labels_M=named.labels_M,
+        names=names,
+        classes=named.classes,
+        test_images=tests,
+        test_labels_T=named.test_labels_T,
+        test_names=tests.paths if isinstance(tests, ImageFiles) else None,
+    )
+
+
+def _kept(given: Dataset, request: Request) -> Dataset:
+    """Labels that are not asked for become hidden truth."""
+    truth_M, classes, notes = given.labels_M, given.classes, given.notes
+    if request.simulates and given.hidden is not None:
+        raise UserError(
+            f"{request.source}: labels per class cannot be asked of a file that has y_hidden already"
+        )
+    if request.labels_per_class is not None and request.label_fraction is not None:
+        raise UserError("--labels-per-class and --label-fraction both choose labels: give one of them")
+    if request.labels_per_class is not None:
+        kept_M = keep_per_class(truth_M, request.labels_per_class, classes, request.seed)
+    elif request.label_fraction is not None:
+        kept_M = keep_fraction(truth_M, request.label_fraction, classes, request.seed)
+    elif request.labels is not None and request.labels.endswith(".txt"):
+        listed_M, sentence = read_subset(Path(request.labels), given.names)
+        kept_M = truth_M.where(torch.from_numpy(listed_M), UNLABELLED)
+        notes = (*notes, f"labels are those of {sentence}")
+    else:
+        return given
+    return replace(given, labels_M=kept_M, hidden=HiddenLabels(truth_M), notes=notes)
+
+
+def _with_validation(dataset: Dataset, request: Request) -> Dataset:
+    if not request.validation:
+        return dataset
+    train_M, held_M = hold_out(dataset.labels_M, request.validation, request.seed)
+    hidden = dataset.hidden or HiddenLabels(held_M)
+    notes = dataset.notes
+    counts = torch.bincount(dataset.labels_M[dataset.labelled_L], minlength=len(dataset.classes))
+    if poor := [name for name, count in zip(dataset.classes, counts.tolist(), strict=True) if 0 < count < 3]:
+        many = f" and {len(poor) - 3} more" if len(poor) > 3 else ""
+        notes = (*notes, f"too few labels to set one aside for validation: {', '.join(poor[:3])}{many}")
+    return replace(dataset, labels_M=train_M, held_out_M=held_M, hidden=hidden, notes=notes)
 
 
 def _require_labels(dataset: Dataset) -> None:
@@ -63,3 +129,39 @@ def _require_labels(dataset: Dataset) -> None:
                 f"{dataset.name}: class {name!r} has no label: label one of its images or leave the class "
                 "out (classes count from 0)"
             )
+
+
+def _in_memory(dataset: Dataset, request: Request) -> Dataset:
+    """Files of one size that fit are read once, now; others are read again and again by workers."""
+    if isinstance(dataset.images, Tensor):
+        return dataset
+    shape = _one_size(dataset)
+    fits = shape is not None and 3 * shape[0] * shape[1] * len(dataset.labels_M) <= request.memory
+    if request.feed == "resident" and not fits:
+        why = "they have different sizes" if shape is None else "they do not fit"
+        raise UserError(f"--feed resident: images cannot be kept in memory: {why}; use --feed streaming")
+    if request.feed == "streaming" or not fits or shape is None:
+        return dataset
+    whole = partial(_as_size, shape)
+    tests = dataset.test_images
+    return replace(
+        dataset,
+        images=gather(dataset.images, whole, workers=request.workers),
+        test_images=None if tests is None else gather(tests, whole, workers=request.workers),
+    )
+
+
+def _one_size(dataset: Dataset) -> tuple[int, int] | None:
+    if dataset.sides_M2 is None:
+        return None
+    sides = dataset.sides_M2
+    if dataset.test_sides_T2 is not None:
+        sides = torch.cat([sides, dataset.test_sides_T2])
+    if (sides != sides[0]).any():
+        return None
+    return int(sides[0, 0]), int(sides[0, 1])
+
+
+def _as_size(shape: tuple[int, int], image_3HW: Tensor) -> Tensor:
+    """As it is; what stands for a file that has gone bad meanwhile is stretched."""
+    return image_3HW.expand(3, *shape) if image_3HW.shape[1:] == (1, 1) else image_3HW

@@ -7,6 +7,7 @@ than a quarter of the rate (docs/performance.md).
 """
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
@@ -16,10 +17,9 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from semppl.core.batch import Batch
 from semppl.core.cores import usable_cores
-from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
 from semppl.core.rng import generator
-from semppl.data.files import read_image
+from semppl.data.images import ImageFiles, read_or_grey
 from semppl.data.order import batch_indices
 from semppl.data.pace import Pace
 
@@ -29,6 +29,8 @@ Cut = Callable[[Tensor, torch.Generator], list[Tensor]]
 _ROWS: Final = 16
 Part = tuple[int, int]
 """(step, first row)."""
+Made = tuple[Tensor, list[Tensor], list[str]]
+"""Indices, crops of each view, and what went wrong."""
 
 
 @final
@@ -37,12 +39,13 @@ class StreamingFeed:
 
     Crops are drawn from (seed, step, row, image), so the number of workers changes nothing. Workers run
     ahead, and only uint8 crops travel to the device, on a stream of their own. `waited` adds up the seconds
-    that callers had to wait.
+    that callers had to wait, `unreadable` names files that have gone bad since they were listed; a grey
+    image stands for each.
     """
 
     def __init__(
         self,
-        paths: Sequence[str],
+        files: ImageFiles,
         labels_M: Tensor,
         cut: Cut,
         *,
@@ -51,15 +54,17 @@ class StreamingFeed:
         device: torch.device,
         workers: int | None = None,
         labelled_fraction: float | None = None,
+        oracle_M: Tensor | None = None,
     ) -> None:
-        self.batch_size, self.num_images, self.waited = batch_size, len(paths), 0.0
+        self.batch_size, self.num_images, self.waited = batch_size, len(files), 0.0
         self.device, self.workers = device, usable_cores() if workers is None else workers
-        self._labels_M = labels_M
-        self._parts = _Parts(paths, labels_M != UNLABELLED, cut, batch_size, seed, labelled_fraction)
+        self.unreadable: set[str] = set()
+        self._labels_M, self._oracle_M = labels_M, oracle_M
+        self._parts = _Parts(files, labels_M != UNLABELLED, cut, batch_size, seed, labelled_fraction)
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self._pace = Pace(device)
         self._next_step = -1
-        self._made: Iterator[tuple[Tensor, list[Tensor], str]] = iter(())
+        self._made: Iterator[Made] = iter(())
 
     def __call__(self, step: int) -> Batch:
         """The batch of a step; the same step always gives the same batch. Steps in a row come quickest."""
@@ -70,13 +75,13 @@ class StreamingFeed:
         indices, rows = [], []
         for _ in range(0, self.batch_size, _ROWS):
             clock = time.perf_counter()
-            index, crops, problem = next(self._made)
+            index, crops, problems = next(self._made)
             self.waited += time.perf_counter() - clock
-            if problem:
-                raise UserError(problem)
+            self.unreadable.update(problems)
             indices.append(index)
             rows.append(self._sent(crops))
         index_B = torch.cat(indices)
+        oracle_B = None if self._oracle_M is None else self._sent([self._oracle_M[index_B]])[0]
         labels_B, index_B = self._sent([self._labels_M[index_B], index_B])
         if self._stream is not None:
             torch.cuda.current_stream(self.device).wait_stream(self._stream)
@@ -84,6 +89,7 @@ class StreamingFeed:
             crops=tuple(torch.cat(parts) for parts in zip(*rows, strict=True)),
             labels_B=labels_B,
             index_B=index_B,
+            oracle_B=oracle_B,
         )
 
     def close(self) -> None:
@@ -92,15 +98,18 @@ class StreamingFeed:
 
     def _start_at_(self, step: int) -> None:
         self.close()
-        loader = DataLoader(
-            self._parts,
-            sampler=_Onwards(step, self.batch_size),
-            batch_size=None,
-            num_workers=self.workers,
-            prefetch_factor=2 if self.workers else None,
-            pin_memory=self._stream is not None,
-        )
-        self._made = iter(loader)
+        with warnings.catch_warnings():
+            # more workers than cores are the user's choice
+            warnings.filterwarnings("ignore", message="This DataLoader will create")
+            loader = DataLoader(
+                self._parts,
+                sampler=_Onwards(step, self.batch_size),
+                batch_size=None,
+                num_workers=self.workers,
+                prefetch_factor=2 if self.workers else None,
+                pin_memory=self._stream is not None,
+            )
+            self._made = iter(loader)
 
     def _sent(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         if self._stream is None:
@@ -127,31 +136,29 @@ class _Onwards(Sampler[Part]):
 
 
 @final
-class _Parts(Dataset[tuple[Tensor, list[Tensor], str]]):
-    """(step, first row) → indices, crops of each view, and what went wrong; runs in a worker."""
+class _Parts(Dataset[Made]):
+    """Runs in a worker."""
 
     def __init__(
         self,
-        paths: Sequence[str],
+        files: ImageFiles,
         labelled_M: Tensor,
         cut: Cut,
         batch_size: int,
         seed: int,
         labelled_fraction: float | None,
     ) -> None:
-        self._paths, self._labelled_M, self._cut = paths, labelled_M, cut
+        self._files, self._labelled_M, self._cut = files, labelled_M, cut
         self._batch_size, self._seed, self._fraction = batch_size, seed, labelled_fraction
 
-    def __getitem__(self, part: Part) -> tuple[Tensor, list[Tensor], str]:
+    def __getitem__(self, part: Part) -> Made:
         step, first = part
         index_B = batch_indices(step, self._batch_size, self._labelled_M, self._seed, self._fraction)
         index_B = index_B[first : first + _ROWS]
-        rows = []
+        rows, problems = [], []
         for row, index in enumerate(index_B.tolist(), start=first):
-            try:
-                image = read_image(self._paths[index])
-            except UserError as error:
-                return index_B, [], str(error)
+            image, problem = read_or_grey(self._files.path(index))
+            problems += [problem] if problem else []
             # a batch across an epoch's edge may hold an image twice: its row tells the two apart
             rows.append(self._cut(image, generator(self._seed, f"geometry/{row}/{index}", step)))
-        return index_B, [torch.stack(crops) for crops in zip(*rows, strict=True)], ""
+        return index_B, [torch.stack(crops) for crops in zip(*rows, strict=True)], problems

@@ -1,5 +1,8 @@
 """What the same labels give without pre-training. Shapes: L labelled images, T test images."""
 
+from collections.abc import Callable
+from typing import Final
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -11,6 +14,8 @@ from semppl.optim.schedule import warmup_cosine
 from semppl.views.geometry import cut_views
 from semppl.views.photometric import finish
 from semppl.views.recipe import View
+
+BATCH: Final = 128
 
 
 def train_supervised_(
@@ -26,7 +31,7 @@ def train_supervised_(
     steps: int,
     seed: int,
     lr: float = 2e-3,
-    batch_size: int = 128,
+    advance: Callable[[int], None] | None = None,
 ) -> nn.Linear:
     """Train an encoder and a classifier on the labels alone, with the same views; gives the classifier."""
     device = mean_3.device
@@ -35,7 +40,7 @@ def train_supervised_(
         classifier = nn.Linear(num_features, classes).to(device)
     images_L3HW, labels_L = images_L3HW.to(device), labels_L.to(device)
     optimizer = AdamW([*encoder.parameters(), *classifier.parameters()], lr=lr, weight_decay=1e-4)
-    count = min(batch_size, len(labels_L))
+    count = max(min(BATCH, len(labels_L)), 2)  # batch norm needs two
     encoder.train()
     for step in range(steps):
         index_B = stream_indices(step, count, len(labels_L), seed, "supervised").to(device)
@@ -47,4 +52,6 @@ def train_supervised_(
         optimizer.zero_grad(set_to_none=True)
         F.cross_entropy(logits, labels_L[index_B]).backward()
         optimizer.step()
+        if advance is not None:
+            advance(step + 1)
     return classifier

@@ -1,11 +1,11 @@
 """A linear classifier on frozen features (l2-penalised logistic regression of scikit-learn, L-BFGS).
 
-Shapes: N images asked about, L labelled images, F features.
+Shapes: N images asked about, L labelled images, F features, Y classes.
 """
 
-import numpy as np
+from typing import NamedTuple
+
 import torch
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from torch import Tensor
@@ -14,24 +14,50 @@ from torch import Tensor
 STRENGTHS = tuple(float(10.0**power) for power in range(-4, 3))
 
 
-def linear_predict(features_NF: Tensor, labelled_LF: Tensor, labels_L: Tensor, *, seed: int = 0) -> Tensor:
-    """Fit on the labelled features; predict the others.
+class LinearFit(NamedTuple):
+    """logits = features · weightᵀ + bias, in float64."""
+
+    weight_YF: Tensor
+    bias_Y: Tensor
+
+    def logits(self, features_NF: Tensor) -> Tensor:
+        """Of features as the encoder gives them."""
+        return features_NF.double() @ self.weight_YF.T + self.bias_Y
+
+
+def fit_linear(labelled_LF: Tensor, labels_L: Tensor, *, classes: int, seed: int = 0) -> LinearFit:
+    """Fit on the labelled features.
 
     Features are centred and divided by one number, their standard deviation over all dimensions: dividing
     each dimension by its own would blow up those that hardly vary in a few labelled images. The penalty is
     chosen by cross-validation inside the given labels; with a single image in some class there is nothing to
-    hold out and the strength is 1.
+    hold out and the strength is 1. A class without a label is never answered.
     """
-    mean_F = labelled_LF.double().mean(0)
-    scale = (labelled_LF.double() - mean_F).square().mean().sqrt().clamp(min=1e-12)
-
-    def standard(features: Tensor) -> NDArray[np.float64]:
-        return ((features.double() - mean_F) / scale).numpy()
-
+    features_LF = labelled_LF.double()
+    mean_F = features_LF.mean(0)
+    scale = (features_LF - mean_F).square().mean().sqrt().clamp(min=1e-12)
     least = int(torch.bincount(labels_L)[labels_L].min())
     model = LogisticRegression(max_iter=2000)
     if least >= 2:
         folds = StratifiedKFold(n_splits=min(least, 5), shuffle=True, random_state=seed)
         model = GridSearchCV(model, {"C": STRENGTHS}, cv=folds)
-    model.fit(standard(labelled_LF), labels_L.numpy())
-    return torch.from_numpy(model.predict(standard(features_NF)))
+    model.fit(((features_LF - mean_F) / scale).numpy(), labels_L.numpy())
+    best = model.best_estimator_ if least >= 2 else model
+    weight, bias = torch.from_numpy(best.coef_), torch.from_numpy(best.intercept_)
+    if len(weight) == 1:  # of two classes scikit-learn fits the second alone
+        weight, bias = (
+            torch.cat([torch.zeros_like(weight), weight]),
+            torch.cat([torch.zeros_like(bias), bias]),
+        )
+    present = torch.from_numpy(best.classes_).long()
+    weight_YF = torch.zeros(classes, features_LF.shape[1], dtype=torch.double)
+    bias_Y = torch.full((classes,), -1e9, dtype=torch.double)
+    weight_YF[present] = weight / scale
+    bias_Y[present] = bias - weight_YF[present] @ mean_F
+    return LinearFit(weight_YF, bias_Y)
+
+
+def linear_predict(features_NF: Tensor, labelled_LF: Tensor, labels_L: Tensor, *, seed: int = 0) -> Tensor:
+    """Fit on the labelled features; predict the others."""
+    classes = int(labels_L.max()) + 1
+    return fit_linear(labelled_LF, labels_L, classes=classes, seed=seed).logits(features_NF).argmax(1)

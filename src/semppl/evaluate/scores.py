@@ -27,13 +27,15 @@ class Judge:
     """Scores encoders with the labels that training had, on the test images of a data set."""
 
     def __init__(self, dataset: Dataset, size: int, device: torch.device) -> None:
-        if dataset.test_images_T3HW is None or dataset.test_labels_T is None:
-            raise ValueError(f"{dataset.name} has no test images")
+        if not isinstance(dataset.images, Tensor) or not isinstance(dataset.test_images, Tensor):
+            raise TypeError(f"{dataset.name}: this judge needs images and test images in memory")
+        if dataset.test_labels_T is None:
+            raise ValueError(f"{dataset.name} has no labels of test images")
         self.size, self.classes = size, len(dataset.classes)
-        self.test_images_T3HW, self.test_labels_T = dataset.test_images_T3HW, dataset.test_labels_T
+        self.test_images_T3HW, self.test_labels_T = dataset.test_images, dataset.test_labels_T
         mean_3, std_3 = dataset.statistics()
         self.mean_3, self.std_3 = mean_3.to(device), std_3.to(device)
-        self.images_L3HW = dataset.images_M3HW[dataset.labelled_L]
+        self.images_L3HW = dataset.images[dataset.labelled_L]
         self.labels_L = dataset.labels_M[dataset.labelled_L]
 
     @property

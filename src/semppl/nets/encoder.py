@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from semppl.core.errors import choose
+from semppl.nets.pretrained import PREFIX, TimmEncoder, create_timm
 from semppl.nets.resnet import BasicBlock, Bottleneck, ResNet, Stem
 
 _Plan = tuple[type[BasicBlock] | type[Bottleneck], tuple[int, int, int, int]]
@@ -20,12 +21,23 @@ ENCODERS: Final[Mapping[str, _Plan]] = {
 
 
 def create_encoder(
-    name: str, *, width: float = 1, sk: bool = False, stem: Stem = "imagenet", last_scale: float = 0.0
-) -> ResNet:
+    name: str,
+    *,
+    width: float = 1,
+    sk: bool = False,
+    stem: Stem = "imagenet",
+    last_scale: float = 0.0,
+    pretrained: bool = False,
+) -> ResNet | TimmEncoder:
     """An encoder with fresh weights; `num_features` says how wide its output is.
 
+    `timm:NAME` is any model of timm, with its own weights if `pretrained`; width, stem and scale are ours.
     `sk` (selective kernels) is a name kept for the encoders of the paper that are not here yet.
     """
+    if name.startswith(PREFIX):
+        if width != 1 or sk:
+            raise ValueError(f"{name}: width and selective kernels are for our own encoders")
+        return create_timm(name, pretrained=pretrained)
     block, depths = choose(ENCODERS, name, "encoder")
     if sk:
         raise ValueError(f"{name} with selective kernels is not available yet: use sk=False")

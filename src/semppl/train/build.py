@@ -12,19 +12,19 @@ from torch.optim import SGD, AdamW, Optimizer
 from semppl.config import Config, MethodConfig, ViewsConfig, required
 from semppl.core.batch import Batch
 from semppl.core.errors import UserError, choose
-from semppl.core.labels import UNLABELLED
 from semppl.core.rng import stream
 from semppl.data.dataset import Dataset
-from semppl.data.resident import ResidentFeed
 from semppl.method.objective import BYOL, Objective, ReLICv2, SimCLR
 from semppl.method.queue import LabelledQueue
 from semppl.method.target import Target
 from semppl.nets.encoder import create_encoder
 from semppl.nets.heads import Projected, create_head
+from semppl.nets.pretrained import normalisation_of
 from semppl.optim.lars import LARS
 from semppl.optim.schedule import target_decay, warmup_cosine
 from semppl.train.capture import CapturedStep
 from semppl.train.encode import Nets, encode, through
+from semppl.train.feed import Feed, build_feed
 from semppl.train.state import TrainState
 from semppl.train.step import Mark, Outcome, Plan, ignore, train_step_
 from semppl.views.geometry import crop_resize, cut_views
@@ -41,7 +41,7 @@ COMPILE_FROM_STEPS: Final = 10_000
 class Training:
     """Everything that the loop needs."""
 
-    feed: ResidentFeed
+    feed: Feed
     plan: Plan
     state: TrainState
     step: Callable[[Batch], Outcome]
@@ -73,17 +73,7 @@ def _build(config: Config, dataset: Dataset, device: torch.device) -> Training:
     def cut(images: Tensor, masks: Tensor | None, rng: torch.Generator) -> tuple[Tensor, ...]:
         return cut_views(images, views, config.views.large, rng, masks, saliency, resize)
 
-    labelled_M = dataset.labels_M != UNLABELLED
-    if config.data.labelled_fraction is not None and (labelled_M.all() or not labelled_M.any()):
-        raise UserError("a labelled fraction needs labelled and unlabelled images, and one kind is missing")
-    feed = ResidentFeed(
-        dataset,
-        cut,
-        batch_size=config.images_per_step,
-        seed=config.seed,
-        device=device,
-        labelled_fraction=config.data.labelled_fraction,
-    )
+    feed = build_feed(config, dataset, cut, views, device)
     state = build_state(config, len(dataset.classes), device)
     plan = _plan(config, dataset, views, total_steps, speed, device)
     return Training(
@@ -143,15 +133,15 @@ def build_state(config: Config, num_classes: int, device: torch.device) -> Train
         torch.manual_seed(stream(config.seed, "weights"))
         encoder = create_encoder(
             required(net.encoder),
-            width=net.width,
+            width=required(net.width),
             stem=required(net.stem),
             last_scale=required(net.last_scale),
+            pretrained=net.pretrained,
         )
-        online = Projected(encoder, create_head(encoder.num_features, net.head_hidden, net.head_outputs))
+        hidden, outputs = required(net.head_hidden), net.head_outputs
+        online = Projected(encoder, create_head(encoder.num_features, hidden, outputs))
         alone = method.objective == "simclr"
-        predictor = (
-            nn.Identity() if alone else create_head(net.head_outputs, net.head_hidden, net.head_outputs)
-        )
+        predictor = nn.Identity() if alone else create_head(outputs, hidden, outputs)
     layout = torch.channels_last if device.type == "cuda" else torch.contiguous_format
     online, predictor = online.to(device).to(memory_format=layout), predictor.to(device)
     queue = None
@@ -227,7 +217,7 @@ def _plan(
     device: torch.device,
 ) -> Plan:
     method, optim = config.method, config.optim
-    mean_3, std_3 = dataset.statistics()
+    mean_3, std_3 = normalisation(config, dataset)
     all_others = method.objective == "simclr" and method.negatives == config.images_per_step - 1
     warmup = round(required(optim.warmup_epochs) * len(dataset.labels_M) / config.images_per_step)
     low = uses_bf16(config, device)
@@ -266,6 +256,14 @@ def _plan(
     )
 
 
+def normalisation(config: Config, dataset: Dataset) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of the data, or those that weights from elsewhere expect."""
+    if not config.net.pretrained:
+        return dataset.statistics()
+    mean, std = normalisation_of(required(config.net.encoder))
+    return torch.tensor(mean), torch.tensor(std)
+
+
 def uses_bf16(config: Config, device: torch.device) -> bool:
     """bf16 where asked for, or by default on a GPU."""
     return config.precision == "bf16" or (config.precision == "auto" and device.type == "cuda")
@@ -285,18 +283,3 @@ def _optimizer(config: Config, module: nn.Module, device: torch.device) -> Optim
     if optim.name == "sgd":
         return SGD(groups, lr=lr, momentum=momentum, fused=on_gpu or None)
     return AdamW(groups, lr=lr, betas=(momentum, 0.999), fused=on_gpu or None, capturable=on_gpu)
-
-
-def choose_device(name: str) -> torch.device:
-    """The word "auto" takes a GPU where there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise UserError(f"unknown device {name!r}: use auto, cpu, cuda or cuda:N") from error
-    if device.type not in ("cpu", "cuda"):
-        raise UserError(f"device {name!r} is not supported: use auto, cpu, cuda or cuda:N")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise UserError(f"device {name!r}: this machine has {torch.cuda.device_count()} usable GPUs")
-    return device

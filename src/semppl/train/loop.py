@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, final
 
@@ -36,7 +36,7 @@ def run_loop_(
     run: RunDirectory,
     *,
     facts: dict[str, Any],
-    names: tuple[str, ...],
+    names: Sequence[str],
     tally: Tally,
     probe: Probe,
     cadence: Cadence,
@@ -51,7 +51,7 @@ def run_loop_(
     """
     state, total = training.state, training.total_steps
     watch = LossWatch(run, names)
-    clock, images_since = time.perf_counter(), 0
+    clock, images_since, waited = time.perf_counter(), 0, 0.0
 
     def checkpoint() -> None:
         watch.verify(state)
@@ -73,7 +73,10 @@ def run_loop_(
                 epoch = state.step * training.feed.batch_size / training.feed.num_images
                 row: dict[str, Any] = {"step": state.step, "epoch": epoch, **rates}
                 row |= tally.flush_()
-                row["images_per_second"] = images_since / (time.perf_counter() - clock)
+                seconds = time.perf_counter() - clock
+                row["images_per_second"] = images_since / seconds
+                row["data_wait"] = (training.feed.waited - waited) / seconds
+                waited = training.feed.waited
                 if state.step % cadence.probe < cadence.log or last:
                     row |= probe(state.online.encoder)
                 run.append_metrics(row)
@@ -105,7 +108,7 @@ def _step(training: Training, batch: Batch) -> Outcome:
 class LossWatch:
     """Remembers losses on the device and asks for them now and then, so that no step waits for an answer."""
 
-    def __init__(self, run: RunDirectory, names: tuple[str, ...]) -> None:
+    def __init__(self, run: RunDirectory, names: Sequence[str]) -> None:
         self._run, self._names = run, names
         self._pending: list[tuple[int, Tensor, Tensor]] = []
 

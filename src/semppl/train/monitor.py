@@ -5,6 +5,7 @@ Shapes: B images of a batch, J ballots, L labelled images, F features.
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Final, final
 
 import torch
@@ -13,12 +14,13 @@ from torch import Tensor, nn
 from semppl.core.batch import Batch
 from semppl.core.hidden import HiddenLabels
 from semppl.core.labels import UNLABELLED
-from semppl.data.dataset import Dataset
+from semppl.data.dataset import Dataset, evenly
+from semppl.data.images import gather
 from semppl.method.objective import Terms
 from semppl.method.pseudo_labels import Votes, majority
 from semppl.nets.heads import unit
 from semppl.train.step import Outcome
-from semppl.views.whole import whole_view
+from semppl.views.whole import whole_crop, whole_view
 
 # images whose votes are kept before they are counted
 MANY: Final = 16_384
@@ -118,8 +120,10 @@ class Probe:
         labelled_L = evenly(dataset.labelled_L, most)
         sample_N = evenly(torch.arange(len(dataset.labels_M)), most)
         self._labels_L = dataset.labels_M[labelled_L].to(mean_3.device)
-        self._labelled = dataset.images_M3HW[labelled_L].to(mean_3.device)
-        self._sample = dataset.images_M3HW[sample_N].to(mean_3.device)
+        whole = partial(whole_crop, size)
+        self._labelled, self._sample = (
+            gather(dataset.images[index_N], whole).to(mean_3.device) for index_N in (labelled_L, sample_N)
+        )
         self._mean_3, self._std_3, self._size, self._neighbours = mean_3, std_3, size, neighbours
         self._autocast = autocast
 
@@ -143,13 +147,6 @@ class Probe:
         views = (whole_view(part, self._size, self._mean_3, self._std_3) for part in images.split(256))
         with self._autocast():
             return torch.cat([encoder(view) for view in views]).float()
-
-
-def evenly(index_N: Tensor, most: int) -> Tensor:
-    """At most `most` of them, spread over the whole: sorted data show all their classes."""
-    if len(index_N) <= most:
-        return index_N
-    return index_N[torch.linspace(0, len(index_N) - 1, most).round().long()]
 
 
 def leave_one_out(features_LF: Tensor, labels_L: Tensor, k: int) -> float:

@@ -12,11 +12,16 @@ from semppl.config import Config, differences, from_yaml, required, to_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.data.dataset import Dataset
+from semppl.data.request import Request
+from semppl.data.scan import bad_table
 from semppl.data.source import load_dataset
 from semppl.data.splits import digest, split_table
+from semppl.data.streaming import StreamingFeed
 from semppl.resolve import resolved
-from semppl.train.build import Training, build_training, choose_device, uses_queue
+from semppl.train.build import Training, build_training, uses_queue
 from semppl.train.curves import write_curves
+from semppl.train.device import choose_device, memory_for_pixels
+from semppl.train.feed import Feed
 from semppl.train.loop import Cadence, run_loop_
 from semppl.train.monitor import Probe, Tally
 from semppl.train.progress import ProgressReport
@@ -34,18 +39,35 @@ FREE = frozenset(
         "probe_every",
         "checkpoint_every",
         "keep_checkpoints",
+        "data.labels",
+        "data.test",
+        "data.root",
+        "data.workers",
+        "data.allow_unreadable",
     }
 )
 
 
-def load_for(config: Config) -> Dataset:
+def load_for(config: Config, device: torch.device) -> Dataset:
     """The data of a run, with the labels that it may see."""
+    data = config.data
     return load_dataset(
-        config.source,
-        labels_per_class=config.data.labels_per_class,
-        seed=config.split_seed,
-        oracle=config.method.labels == "oracle",
-        require_labels=uses_queue(config.method),
+        Request(
+            source=config.source,
+            labels=data.labels,
+            labels_per_class=data.labels_per_class,
+            label_fraction=data.label_fraction,
+            validation=data.validation or 0.0,
+            test=data.test,
+            root=data.root,
+            seed=config.split_seed,
+            oracle=config.method.labels == "oracle",
+            require_labels=uses_queue(config.method),
+            feed=data.feed,
+            memory=memory_for_pixels(device),
+            workers=data.workers,
+            allow_unreadable=data.allow_unreadable,
+        )
     )
 
 
@@ -59,22 +81,21 @@ def pretrain(
     init_from: Path | None = None,
     title: str = "pre-training",
     hint: str | None = None,
+    dataset: Dataset | None = None,
 ) -> TrainState:
-    """Train to the end. Nothing is written before everything that the user gave has been checked."""
+    """Train to the end. Nothing is written before everything that the user gave has been checked.
+
+    `dataset` is the data of the configuration where the caller has read and announced it already.
+    """
     if resume:
         run.require()
     if resume and (init_from is not None or overwrite):
         raise UserError("--resume goes on with a run; --init-from and --overwrite start a new one")
-    device = choose_device(config.device)
-    if config.precision == "bf16" and device.type == "cpu":
-        raise UserError("--precision bf16 is for GPUs: on a CPU gradients of tiny maps are not always finite")
-    dataset = load_for(config)
-    config = resolved(
-        config,
-        image_size=dataset.size,
-        num_images=len(dataset.labels_M),
-        num_classes=len(dataset.classes),
-    )
+    device = _device_of(config)
+    if dataset is None:
+        dataset = load_for(config, device)
+        announce_data(dataset, console)
+    config = resolved_for(config, dataset)
     table = split_table(dataset)
     facts: dict[str, Any] = {"config": to_yaml(config), "split": digest(table), "data": dataset.fingerprint}
     if resume:
@@ -84,28 +105,67 @@ def pretrain(
         _resume_(training, run, facts)
     elif init_from is not None:
         _start_from_(training.state, init_from)
-    _announce(training, dataset, console, resume=resume)
+    _announce(training, console, resume=resume)
     if not resume:
         run.prepare_(facts["config"], overwrite=overwrite)
     # on resuming, too: a run that was killed at its very start may lack them
     run.checkpoints.mkdir(exist_ok=True)
-    write_text(run.split, table)
-    write_text(run.split_sha256, f"{facts['split']}  split.csv\n")
+    _write_data(run, dataset, table, facts["split"])
     run.write_environment(device=_describe(device), data_sha256=facts["data"])
     progress = ProgressReport(console, title, start=training.state.step, total=training.total_steps)
     hint = hint or f"go on with `semppl pretrain --resume --out {run.path}`"
-    _loop_(training, run, config, dataset, facts, progress, hint)
+    try:
+        _loop_(training, run, config, dataset, facts, progress, hint)
+    finally:
+        _end_feed(training.feed, console)
     return training.state
 
 
-def _announce(training: Training, dataset: Dataset, console: Console, *, resume: bool) -> None:
-    lines = [dataset.describe()]
+def resolved_for(config: Config, dataset: Dataset) -> Config:
+    """Every choice that the data decides."""
+    return resolved(
+        config,
+        image_size=dataset.size,
+        num_images=len(dataset.labels_M),
+        num_classes=len(dataset.classes),
+    )
+
+
+def _write_data(run: RunDirectory, dataset: Dataset, table: str, sha256: str) -> None:
+    write_text(run.split, table)
+    write_text(run.split_sha256, f"{sha256}  split.csv\n")
+    if dataset.bad:
+        write_text(run.bad_files, bad_table(dataset.bad))
+
+
+def _end_feed(feed: Feed, console: Console) -> None:
+    if not isinstance(feed, StreamingFeed):
+        return
+    feed.close()
+    for problem in sorted(feed.unreadable)[:10]:
+        console.print(f"{problem}: a grey image stood for it", highlight=False, soft_wrap=True)
+
+
+def _device_of(config: Config) -> torch.device:
+    device = choose_device(config.device)
+    if config.precision == "bf16" and device.type == "cpu":
+        raise UserError("--precision bf16 is for GPUs: on a CPU gradients of tiny maps are not always finite")
+    return device
+
+
+def announce_data(dataset: Dataset, console: Console) -> None:
+    """What was found."""
+    for line in (dataset.describe(), *dataset.notes):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _announce(training: Training, console: Console, *, resume: bool) -> None:
     if resume:
-        lines.append(f"going on from step {training.state.step} of {training.total_steps}")
+        console.print(f"going on from step {training.state.step} of {training.total_steps}", highlight=False)
     if training.speed == "compile":
-        lines.append("compiling: the first steps take a minute or more (--speed graph avoids it)")
-    for line in lines:
-        console.print(line, highlight=False)
+        console.print(
+            "compiling: the first steps take a minute or more (--speed graph avoids it)", highlight=False
+        )
 
 
 def _loop_(

@@ -3,11 +3,14 @@
 import time
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, final
+from typing import Any, Final, final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column
+
+# pseudo-labels whose truth is known before their share is worth saying
+ENOUGH: Final = 20
 
 
 @final
@@ -62,12 +65,53 @@ class ProgressReport:
         )
 
 
+@final
+class StageProgress:
+    """The same for a stage that only counts: `advance(done)`."""
+
+    def __init__(self, console: Console, title: str, total: int, *, every: float = 15.0) -> None:
+        self._console, self._title, self._total, self._every = console, title, total, every
+        self._started = self._spoken = time.monotonic()
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(compact=True),
+            TextColumn("left"),
+            console=console,
+            disable=not console.is_terminal,
+            transient=True,
+        )
+        self._task = self._bar.add_task(title, total=total)
+
+    def __enter__(self) -> "StageProgress":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def advance(self, done: int) -> None:
+        """So many are done; without a terminal a line now and then."""
+        self._bar.update(self._task, completed=done)
+        now = time.monotonic()
+        if self._console.is_terminal or now - self._spoken < self._every or done >= self._total:
+            return
+        self._spoken = now
+        left = (now - self._started) / max(done, 1) * (self._total - done)
+        self._console.print(f"{self._title}: {done:,}/{self._total:,}, {left:.0f} s left", highlight=False)
+
+
 def words(row: dict[str, Any]) -> str:
     """A line of metrics, short."""
     parts = [f"loss {row['loss/total']:.3f}"]
-    if "pseudo/accuracy" in row:
+    if sum(row.get("pseudo/known_by_votes", [])) >= ENOUGH:
         parts.append(f"{100 * row['pseudo/accuracy']:.0f} % of pseudo-labels right")
     elif "pseudo/mean_share" in row:
         parts.append(f"{100 * row['pseudo/mean_share']:.0f} % of votes agree")
     parts.insert(1, f"{row['images_per_second']:.0f} images/s")
+    if row.get("data_wait"):
+        parts.insert(2, f"{100 * row['data_wait']:.0f} % of the time waiting for data")
     return ", ".join(parts)

@@ -1,0 +1,104 @@
+"""What `fit` chooses where the user left it open: by the size and number of images, labels and the device.
+
+Every choice is a value of the configuration, printed and kept in the run directory; none replaces what the
+user wrote.
+"""
+
+from dataclasses import dataclass, replace
+
+from semppl.config import Config
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Of the data and the machine."""
+
+    image_size: int
+    num_images: int
+    num_labels: int
+    num_classes: int
+    gpu: bool
+    grey: bool = False
+    """No image has colours: changing them would change nothing."""
+
+
+def choose_network(config: Config, facts: Facts) -> Config:
+    """Encoder, size of views and batch, before the length of the run is known.
+
+    A CPU gets views of at most 64 px, batches of at most 128 images and a slim ResNet-10 with slim heads: the
+    paper's ResNet-50 at 224 px would see one image a second there.
+    """
+    net, views = config.net, config.views
+    most = 224 if facts.gpu else 64
+    size = views.large_size or min(facts.image_size, most)
+    ours = not (net.encoder or "").startswith("timm:")
+    deep = facts.gpu and size > 64 and facts.num_images >= 20_000
+    small_stem = size <= (64 if facts.gpu else 40)
+    batch = 2 ** max(min(facts.num_images // 8, 512 if facts.gpu else 128).bit_length() - 1, 1)
+    slim = ours and not facts.gpu and net.encoder is None
+    return replace(
+        config,
+        batch_size=config.batch_size or batch,
+        views=replace(views, large_size=size, colour=views.colour and not facts.grey),
+        net=replace(
+            net,
+            encoder=net.encoder or ("resnet10" if slim else "resnet50" if deep else "resnet18"),
+            width=_width(slim, small_stem) if net.width is None else net.width,
+            head_hidden=net.head_hidden or (512 if slim else 4096),
+            stem=net.stem or ("small" if small_stem else "imagenet"),
+        ),
+    )
+
+
+def _width(slim: bool, small_stem: bool) -> float:
+    """The small stem keeps all pixels, so its channels cost sixteen times as much."""
+    return (0.25 if small_stem else 0.5) if slim else 1.0
+
+
+def choose_queue(config: Config, facts: Facts) -> Config:
+    """Capacity by the number of labels, and enough labelled images in each batch to fill the queue early.
+
+    With few labels a long queue holds many old copies of the same images: 16 for each label are enough, and
+    64 for each class the least (method: 50 to 80). The queue should be full after a tenth of the run; where
+    shuffled data would take longer, batches get a fixed share of labelled images, at most an eighth.
+    """
+    method, data = config.method, config.data
+    batch = config.images_per_step
+    capacity = method.queue_capacity or max(64 * facts.num_classes, min(20 * batch, 16 * facts.num_labels))
+    steps = config.total_steps(facts.num_images)
+    needed = 10 * capacity / (batch * steps)
+    share = data.labelled_fraction
+    natural = facts.num_labels / facts.num_images
+    if share is None and natural < min(needed, 1 / 8) and 0 < facts.num_labels < facts.num_images:
+        share = max(min(needed, 1 / 8), 1 / batch)
+    return replace(
+        config,
+        method=replace(method, queue_capacity=capacity),
+        data=replace(data, labelled_fraction=share),
+    )
+
+
+def epochs_for(minutes: float, seconds_per_step: float, batch_size: int, num_images: int) -> float:
+    """As many as fit, at least one and at most 1,000."""
+    images = minutes * 60 / seconds_per_step * batch_size
+    return float(min(max(round(images / num_images), 1), 1000))
+
+
+def told(config: Config, minutes: float) -> list[str]:
+    """The choices in words."""
+    net, views, data, method = config.net, config.views, config.data, config.method
+    width = "" if net.width == 1 else f", {net.width:g} of its width"
+    small = f" + {views.small} × {views.small_size} px" if views.small else ""
+    share = "" if data.labelled_fraction is None else f", {data.labelled_fraction:.0%} of it labelled"
+    colour = "" if views.colour else ", no changes of colour"
+    flip = "" if views.flip else ", no flips"
+    return [
+        f"encoder {net.encoder}{width}, {net.stem} stem; views {views.large} × {views.large_size} px{small}"
+        f"{colour}{flip}",
+        f"batch {config.batch_size}{share}, queue {method.queue_capacity:,}, {config.optim.name}; "
+        f"{config.epochs:g} epochs, about {_duration(minutes)}",
+    ]
+
+
+def _duration(minutes: float) -> str:
+    return f"{minutes:.0f} min" if minutes >= 1.5 else f"{60 * minutes:.0f} s"

@@ -1,0 +1,268 @@
+"""Labels from a table: a CSV file with the columns `path` and `label`.
+
+Paths count from the folder of the images. Labels are names, and an empty one means no label. Each mistake is
+one line that names the file, the row and the value. A row is counted as a spreadsheet shows it: the header is
+row 1, and a row that spans lines has the number of its first.
+"""
+
+import csv
+import io
+import posixpath
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from textwrap import shorten
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semppl.core.errors import UserError
+from semppl.core.labels import UNLABELLED
+
+DELIMITERS: Final = (",", ";", "\t")
+_UNREADABLE: Final = -2
+_NAMED: Final = 3
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """What a table says of M images, in the order in which the images were given."""
+
+    classes: tuple[str, ...]
+    """Names, sorted."""
+    labels_M: NDArray[np.int64]
+    """Positions in `classes`, −1 where there is no label."""
+    notes: tuple[str, ...]
+    """Remarks of one line each."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    number: int
+    path: str
+    label: str
+
+
+def read_labels(file: Path, root: Path, paths: Sequence[str], unreadable: Collection[str] = ()) -> LabelTable:
+    """The labels of the images below `root`.
+
+    `paths` are those of all readable images, relative to `root` and with forward slashes; `unreadable` are
+    those of images that exist and cannot be read. A path in the table may also start with "./", have
+    backslashes, be absolute, count from the table's own folder, or differ in its Unicode normalisation.
+    """
+    images = _Images(root, file.parent, paths, unreadable)
+    names: dict[str, int] = {}
+    labels, rows = [UNLABELLED] * len(paths), [0] * len(paths)
+    empty: list[int] = []
+    lost: list[_Row] = []
+    for row in _rows(file):
+        image = images.find(row.path)
+        if image is None:
+            raise UserError(f"{file}: {_missing(row, images)}")
+        if not row.label:
+            empty.append(image)
+        elif image == _UNREADABLE:
+            lost.append(row)
+        else:
+            label = names.setdefault(row.label, len(names))
+            if labels[image] not in (UNLABELLED, label):
+                earlier = f"row {rows[image]} labels it {list(names)[labels[image]]!r}"
+                here = f"row {row.number} labels {row.path!r} {row.label!r}"
+                raise UserError(f"{file}: {here}, but {earlier}: keep one of the two")
+            rows[image] = rows[image] or row.number
+            labels[image] = label
+    _require_two(names, rows, file)
+    classes = tuple(sorted(names))
+    place = {name: label for label, name in enumerate(classes)}
+    sorted_C = np.array([*(place[name] for name in names), UNLABELLED], dtype=np.int64)
+    still_empty = sum(image != _UNREADABLE and labels[image] == UNLABELLED for image in empty)
+    return LabelTable(
+        classes=classes,
+        labels_M=sorted_C[np.array(labels, dtype=np.int64)],
+        notes=tuple(f"{file.name}: {note}" for note in _notes(still_empty, lost)),
+    )
+
+
+def read_list(file: Path) -> list[str]:
+    """File names from a plain list, one a line."""
+    return [line for _, line in numbered_lines(file)]
+
+
+def numbered_lines(file: Path) -> list[tuple[int, str]]:
+    """Lines of a text with their numbers; blank lines and comments, which start with #, are passed over."""
+    lines = ((number, line.strip()) for number, line in enumerate(io.StringIO(_text(file), newline=""), 1))
+    return [(number, line) for number, line in lines if line and not line.startswith("#")]
+
+
+def _text(file: Path) -> str:
+    if not file.is_file():
+        raise UserError(f"{file}: no such file")
+    try:
+        return file.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        row = len((error.object[: error.start] + b"x").splitlines())
+        byte = error.object[error.start]
+        raise UserError(f"{file}: row {row} is not UTF-8 (byte 0x{byte:02x}): save it as UTF-8") from error
+
+
+def _rows(file: Path) -> Iterator[_Row]:
+    """Rows with their two fields cleaned; those without any content are passed over."""
+    text = _text(file)
+    records = _records(text, _delimiter(text, file), file)
+    first, header = next(records)
+    columns = [name.strip().casefold() for name in header]
+    if twice := [name for name in ("path", "label") if columns.count(name) > 1]:
+        raise UserError(f"{file}: row {first} has the column {twice[0]!r} twice: keep one of the two")
+    path, label = columns.index("path"), columns.index("label")
+    for number, fields in records:
+        if len(fields) <= max(path, label):
+            found = f"{len(fields)} field{'s' * (len(fields) > 1)}"
+            raise UserError(
+                f"{file}: row {number} has only {found}, {fields}: path and label are both needed"
+            )
+        if any(field.strip() for field in fields[len(columns) :]):
+            raise UserError(
+                f"{file}: row {number} has {len(fields)} fields, {fields}, and the header {len(columns)}: "
+                "put a field that contains the delimiter in quotes"
+            )
+        yield _Row(number, fields[path], unicodedata.normalize("NFC", fields[label].strip()))
+
+
+def _delimiter(text: str, file: Path) -> str:
+    """The one that finds both columns in the first line."""
+    first = next((line for line in io.StringIO(text, newline="") if line.strip()), None)
+    if first is None:
+        raise UserError(
+            f"{file}: the file is empty: a header 'path,label' and a row for each label are needed"
+        )
+    for delimiter in DELIMITERS:
+        fields = next(csv.reader([first], delimiter=delimiter))
+        if {"path", "label"} <= {field.strip().casefold() for field in fields}:
+            return delimiter
+    raise UserError(
+        f"{file}: no header: the first line is {shorten(first, 80, placeholder='…')!r}, "
+        "but it must name the columns: path,label"
+    )
+
+
+def _records(text: str, delimiter: str, file: Path) -> Iterator[tuple[int, list[str]]]:
+    """Records that have any content, each with the number of the line where it starts."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    while True:
+        number = reader.line_num + 1
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise UserError(
+                f"{file}: row {number} is not well-formed ({error}): look at its quotes"
+            ) from error
+        if any(field.strip() for field in fields):
+            yield number, fields
+
+
+class _Images:
+    """The images below a folder, found by each way in which a path may be written."""
+
+    def __init__(self, root: Path, folder: Path, paths: Sequence[str], unreadable: Collection[str]) -> None:
+        self.root = root
+        self._bases = (root.absolute().as_posix(), folder.absolute().as_posix())
+        self._index = dict.fromkeys(unreadable, _UNREADABLE)
+        self._index.update((path, image) for image, path in enumerate(paths))
+        self._real: dict[str, str] = {}
+
+    def find(self, written: str) -> int | None:
+        """The position of an image, or that it is unreadable, or None; the path as written comes first."""
+        if (found := self._index.get(written)) is not None:
+            return found
+        for path in self._readings(written.strip().replace("\\", "/")):
+            found = self._index.get(path, self._composed.get(_composed(path)))
+            if found is not None:
+                return found
+        return None
+
+    def is_outside(self, written: str) -> bool:
+        """Whether a path leads out of the folder."""
+        path = written.strip().replace("\\", "/")
+        return not any(_join(base, path).startswith(self._bases[0] + "/") for base in self._bases)
+
+    def similar(self, written: str) -> str | None:
+        """The only image with the same base name, if there is one."""
+        name = _base_name(written.strip().replace("\\", "/"))
+        same = [path for path in self._index if _base_name(path) == name]
+        return same[0] if len(same) == 1 else None
+
+    @cached_property
+    def _composed(self) -> dict[str, int]:
+        return {_composed(path): image for path, image in self._index.items() if not path.isascii()}
+
+    def _readings(self, written: str) -> Iterator[str]:
+        """From the root, then from the table's folder; as it stands, then with links followed."""
+        for base in self._bases if written else ():
+            path = _join(base, written)
+            folder, _, name = path.rpartition("/")
+            yield path.removeprefix(self._bases[0] + "/")
+            yield f"{self._follow(folder)}/{name}".removeprefix(self._follow(self._bases[0]) + "/")
+
+    def _follow(self, folder: str) -> str:
+        if folder not in self._real:
+            try:
+                self._real[folder] = Path(folder).resolve().as_posix()
+            except (OSError, RuntimeError, ValueError):
+                self._real[folder] = folder
+        return self._real[folder]
+
+
+def _join(base: str, path: str) -> str:
+    return posixpath.normpath(posixpath.join(base, path))
+
+
+def _composed(path: str) -> str:
+    return unicodedata.normalize("NFC", path)
+
+
+def _base_name(path: str) -> str:
+    return _composed(path.rpartition("/")[2]).casefold()
+
+
+def _missing(row: _Row, images: _Images) -> str:
+    if not row.path.strip():
+        return f"row {row.number} has no path (its label is {row.label!r}): name an image or take the row out"
+    what = "label" if row.label else "row"
+    where = f"outside {images.root}" if images.is_outside(row.path) else f"no image below {images.root}"
+    similar = images.similar(row.path)
+    hint = "" if similar is None else f" (perhaps {similar})"
+    return (
+        f"row {row.number}: {what} for a missing image: {row.path!r} is {where}{hint}: "
+        "correct the path or take the row out"
+    )
+
+
+def _require_two(names: Collection[str], rows: list[int], file: Path) -> None:
+    if not names:
+        raise UserError(f"{file}: no label at all: label images of at least two classes")
+    if len(names) == 1:
+        first = min(row for row in rows if row)
+        raise UserError(
+            f"{file}: only one class, {next(iter(names))!r} (row {first} is the first): "
+            "at least two are needed"
+        )
+
+
+def _notes(num_empty: int, lost: list[_Row]) -> Iterator[str]:
+    if num_empty:
+        verbs = (
+            "row has an empty label and counts" if num_empty == 1 else "rows have an empty label and count"
+        )
+        yield f"{num_empty:,} {verbs} as unlabelled"
+    if lost:
+        verbs = "image cannot be read and is" if len(lost) == 1 else "images cannot be read and are"
+        named = "; ".join(f"row {row.number}, {row.path!r}" for row in lost[:_NAMED])
+        more = f"; and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
+        yield f"{len(lost):,} labelled {verbs} left out: {named}{more}"

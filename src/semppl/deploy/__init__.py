@@ -1,0 +1,1 @@
+"""A trained model outside of its run: written, read, asked."""

@@ -1,0 +1,160 @@
+"""What a model says about images. Shapes: N images, K neighbours, F features, Y classes."""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from semppl.core.errors import UserError
+from semppl.core.rundir import write_text
+from semppl.data.dataset import evenly
+from semppl.data.files import check_file
+from semppl.data.images import ImageFiles, Images
+from semppl.data.paths import Paths
+from semppl.data.scan import Bad, scan
+from semppl.deploy.model import Model, load_model
+from semppl.evaluate.bank import Answer
+from semppl.evaluate.features import whole_batches
+from semppl.train.device import choose_device
+from semppl.train.progress import StageProgress
+
+NEAREST: Final = 3
+# features that are kept for advice; memory does not grow beyond them
+_KEPT: Final = 20_000
+_NAMED: Final = 10
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """For each image a label, how sure it is, and who voted."""
+
+    labels_N: Tensor
+    probability_N: Tensor
+    """Of the label, by the classifier; by the votes where they decide."""
+    answer: Answer
+    """The votes of the nearest labelled images."""
+    share_N: Tensor
+    """Share of the votes that the label has: less than the winner's where votes and classifier disagree."""
+    sample_S: Tensor
+    """Positions of the images whose features are kept."""
+    features_SF: Tensor
+
+
+@torch.inference_mode()
+def predict(
+    model: Model, images: Images, *, workers: int | None = None, advance: Callable[[int], None] | None = None
+) -> Predictions:
+    """Answers for all images; `advance` hears how many are done."""
+    sample_S = evenly(torch.arange(len(images)), _KEPT)
+    kept_N = torch.zeros(len(images), dtype=torch.bool)
+    kept_N[sample_S] = True
+    labels, probabilities, answers, features = [], [], [], []
+    done = 0
+    for views in whole_batches(
+        images, size=model.size, mean_3=model.mean_3, std_3=model.std_3, batch_size=256, workers=workers
+    ):
+        features_BF = model.encoder(views).float()
+        probability_BY = model.head(features_BF).float().softmax(1).cpu()
+        answer = model.bank.ask(features_BF.cpu())
+        best = (answer.share_N, answer.labels_N) if model.decides == "k-NN" else probability_BY.max(1)
+        probabilities.append(best[0])
+        labels.append(best[1])
+        answers.append(answer)
+        features.append(features_BF.cpu()[kept_N[done : done + len(views)]])
+        done += len(views)
+        if advance is not None:
+            advance(done)
+    labels_N = torch.cat(labels)
+    answer = Answer(*(torch.cat(parts) for parts in zip(*answers, strict=True)))
+    return Predictions(
+        labels_N=labels_N,
+        probability_N=torch.cat(probabilities),
+        answer=answer,
+        share_N=share_of(labels_N, answer, model.bank.labels_L),
+        sample_S=sample_S,
+        features_SF=torch.cat(features),
+    )
+
+
+def share_of(labels_N: Tensor, answer: Answer, bank_labels_L: Tensor, temperature: float = 0.1) -> Tensor:
+    """Share of the votes for given labels, weighed as the bank weighs them."""
+    weight_NK = torch.softmax(answer.cosine_NK.double() / temperature, dim=1)
+    agrees_NK = bank_labels_L[answer.near_NK] == labels_N[:, None]
+    return (weight_NK * agrees_NK).sum(1).float()
+
+
+def prediction_table(names: Sequence[str], said: Predictions, model: Model) -> str:
+    """The text of predictions.csv."""
+    count = min(NEAREST, model.bank.k)
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    nearest = [f"nearest_{rank + 1}" for rank in range(count)]
+    writer.writerow(("path", "label", "probability", "vote_share", "cosine", *nearest))
+    columns = (
+        said.labels_N.tolist(),
+        said.probability_N.tolist(),
+        said.share_N.tolist(),
+        said.answer.cosine_NK[:, 0].tolist(),
+        said.answer.near_NK[:, :count].tolist(),
+    )
+    for name, label, probability, share, cosine, near in zip(names, *columns, strict=True):
+        writer.writerow(
+            (
+                name,
+                model.classes[label],
+                f"{probability:.4f}",
+                f"{share:.4f}",
+                f"{cosine:.4f}",
+                *(model.bank_names[position] for position in near),
+            )
+        )
+    return buffer.getvalue()
+
+
+def predict_folder(
+    model_folder: Path,
+    images: Path,
+    out: Path | None,
+    *,
+    device: str,
+    workers: int | None,
+    overwrite: bool,
+    console: Console,
+) -> str | None:
+    """The verb `predict`: a table of a folder's images, written to `out` or given back."""
+    model = load_model(model_folder).to(choose_device(device))
+    if out is not None and out.exists() and not overwrite:
+        raise UserError(f"{out} is there already: choose another --out, or use --overwrite")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise UserError(f"{out}: no such folder to write to")
+    files, bad = _found(images, workers)
+    with StageProgress(console, "predicting", len(files)) as progress:
+        said = predict(model, files, workers=workers, advance=progress.advance)
+    table = prediction_table(files.paths, said, model)
+    for one in bad[:_NAMED]:
+        console.print(f"left out: {one.path}: {one.reason}", highlight=False, soft_wrap=True)
+    if len(bad) > _NAMED:
+        console.print(f"left out: {len(bad) - _NAMED:,} more files that cannot be read", highlight=False)
+    if out is None:
+        return table
+    write_text(out, table)
+    console.print(f"{len(files):,} images: {out}", highlight=False, soft_wrap=True)
+    return None
+
+
+def _found(images: Path, workers: int | None) -> tuple[ImageFiles, tuple[Bad, ...]]:
+    if images.is_file():
+        facts = check_file(str(images))
+        if facts.problem:
+            raise UserError(f"{images}: not a readable image ({facts.problem})")
+        return ImageFiles(images.parent, Paths([images.name])), ()
+    found = scan(images, workers=workers)
+    if not len(found.paths):
+        raise UserError(f"{images}: none of its {len(found.bad)} images can be read")
+    return ImageFiles(images, found.paths), found.bad

@@ -1,0 +1,114 @@
+"""The images that answers are marked on, and what a mark is worth. Shapes: N images of the exam."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from semppl.core.hidden import HiddenLabels
+from semppl.core.labels import UNLABELLED
+from semppl.data.dataset import Dataset, evenly
+from semppl.data.images import Images
+
+Kind = Literal["test", "withheld", "validation"]
+
+# images of an exam: more make it longer and not much surer
+MOST: Final = 10_000
+_Z: Final = 1.96
+
+
+@dataclass(frozen=True)
+class Exam:
+    """Images, and a way to mark answers that tells nothing else about their labels."""
+
+    kind: Kind
+    images: Images
+    mark: Callable[[Tensor], Tensor]
+    """Answers [N] → which are right [N]."""
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def describe(self) -> str:
+        """What the numbers stand on."""
+        words = {
+            "test": "test images",
+            "withheld": "images whose label was withheld",
+            "validation": "labels held out for validation",
+        }
+        return f"{len(self):,} {words[self.kind]}"
+
+
+def final_exam(dataset: Dataset) -> Exam | None:
+    """On test images if there are any, else on withheld labels, else on the validation labels."""
+    if dataset.test_images is not None and dataset.test_labels_T is not None and len(dataset.test_labels_T):
+        index = evenly(torch.arange(len(dataset.test_labels_T)), MOST)
+        truth = dataset.test_labels_T[index]
+        return Exam("test", dataset.test_images[index], partial(_equal, truth))
+    return withheld_exam(dataset) or validation_exam(dataset)
+
+
+def withheld_exam(dataset: Dataset) -> Exam | None:
+    """On images whose label is known to nobody but the hidden truth."""
+    if dataset.hidden is None:
+        return None
+    free_M = dataset.labels_M == UNLABELLED
+    free_M[dataset.validation_V] = False
+    index = free_M.nonzero().squeeze(1)
+    known = _asked(dataset.hidden, index, torch.zeros_like(index))[:, 1].bool()
+    index = evenly(index[known], MOST)
+    if not len(index):
+        return None
+    return Exam("withheld", dataset.images[index], partial(_as_hidden, dataset.hidden, index))
+
+
+def validation_exam(dataset: Dataset) -> Exam | None:
+    """On the given labels that were set aside."""
+    index = evenly(dataset.validation_V, MOST)
+    if dataset.held_out_M is None or not len(index):
+        return None
+    return Exam("validation", dataset.images[index], partial(_equal, dataset.held_out_M[index]))
+
+
+def _equal(truth_N: Tensor, answer_N: Tensor) -> Tensor:
+    return answer_N.cpu() == truth_N
+
+
+def _as_hidden(hidden: HiddenLabels, index_N: Tensor, answer_N: Tensor) -> Tensor:
+    return _asked(hidden, index_N, answer_N.cpu())[:, 0].bool()
+
+
+def _asked(hidden: HiddenLabels, index_N: Tensor, answer_N: Tensor) -> Tensor:
+    """[N, 2]: right, known."""
+    return hidden.agreement(index_N, answer_N, torch.arange(len(index_N)), len(index_N))
+
+
+class Mark(NamedTuple):
+    """Accuracy in per cent with its 95 % interval (Wilson)."""
+
+    accuracy: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.accuracy:.1f} ({self.low:.1f} to {self.high:.1f})"
+
+
+def marked(right_N: Tensor) -> Mark:
+    """From the answers of one exam."""
+    count = len(right_N)
+    share = float(right_N.double().mean())
+    centre = (share + _Z**2 / (2 * count)) / (1 + _Z**2 / count)
+    half = _Z / (1 + _Z**2 / count) * math.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
+    return Mark(100 * share, max(100 * (centre - half), 0.0), min(100 * (centre + half), 100.0))
+
+
+def surely_better(right_N: Tensor, other_N: Tensor) -> bool:
+    """Whether the first of two on the same images is better by more than chance (McNemar, 95 %)."""
+    wins = int((right_N & ~other_N).sum())
+    losses = int((~right_N & other_N).sum())
+    return wins - losses > _Z * math.sqrt(max(wins + losses, 1))

@@ -1,0 +1,1 @@
+"""The whole journey on the user's images, from a folder and a few labels to a result."""

@@ -1,0 +1,146 @@
+"""What the user takes home: a model, a label for every image, and advice on labels.
+
+Shapes: N images without a label, L images with one, S images whose features are kept.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from torch import Tensor, nn
+
+from semppl.config import required
+from semppl.core.labels import UNLABELLED
+from semppl.core.rundir import RunDirectory, write_text
+from semppl.deploy.model import Architecture, Decides, Model, linear_head, load_model, save_model
+from semppl.deploy.predict import Predictions, predict, prediction_table
+from semppl.evaluate.advice import label_next, suspicious
+from semppl.evaluate.bank import Answer, build_bank
+from semppl.evaluate.linear import fit_linear
+from semppl.fit.desk import Desk
+from semppl.fit.sheet import Tile, sheet
+from semppl.fit.tuning import Tuning, tune
+from semppl.nets.heads import Projected
+from semppl.train.progress import StageProgress
+
+PREDICTIONS, NEXT, SUSPICIOUS = "predictions.csv", "label_next.csv", "suspicious_labels.csv"
+# images worth a label that are named: two for each class, within these
+_FEWEST, _MOST = 20, 200
+_SHOWN: Final = 48
+# share of the votes that another class must have before a label is called suspicious
+_ACCUSING: Final = 0.5
+
+
+def final_model(desk: Desk, online: Projected, decides: Decides, tuning: Tuning | None) -> Model:
+    """The chosen way, fitted once more on all labels that were given, those for validation included."""
+    dataset, classes = desk.dataset, len(desk.dataset.classes)
+    index_L = (desk.given_M != UNLABELLED).nonzero().squeeze(1)
+    labels_L = desk.given_M[index_L]
+    encoder: nn.Module = online.encoder
+    head: nn.Module | None = None
+    if decides == "fine-tuned" and tuning is not None:
+        tuned = tune(desk, online, index_L, labels_L, tuning, "fine-tuning on all labels")
+        encoder, head = tuned.encoder, nn.Sequential(tuned.hidden, tuned.classifier)
+    features_LF = desk.features(encoder, dataset.images[index_L])
+    if head is None:
+        head = linear_head(*fit_linear(features_LF, labels_L, classes=classes, seed=desk.config.seed))
+    net = desk.config.net
+    mean_3, std_3 = desk.statistics
+    return Model(
+        architecture=Architecture(required(net.encoder), required(net.width), required(net.stem)),
+        encoder=encoder.eval(),
+        head=head.eval(),
+        decides=decides,
+        bank=build_bank(features_LF, labels_L, classes),
+        bank_names=[dataset.names[i] for i in index_L.tolist()],
+        classes=dataset.classes,
+        size=desk.size,
+        mean_3=mean_3,
+        std_3=std_3,
+    ).to(desk.device)
+
+
+def export(model: Model, folder: Path, desk: Desk) -> float:
+    """Write the model, read it again and give the largest difference of its probabilities on some images."""
+    save_model(model, folder)
+    some = desk.dataset.images[desk.dataset.labelled_L[:64]]
+    before = predict(model, some, workers=0)
+    after = predict(load_model(folder).to(desk.device), some, workers=0)
+    return float((before.probability_N - after.probability_N).abs().max())
+
+
+def predict_rest(desk: Desk, model: Model, run: RunDirectory) -> tuple[Tensor, Predictions] | None:
+    """predictions.csv for all images without a given label."""
+    index_N = (desk.given_M == UNLABELLED).nonzero().squeeze(1)
+    if not len(index_N):
+        return None
+    with StageProgress(desk.console, "predicting", len(index_N)) as progress:
+        said = predict(model, desk.dataset.images[index_N], workers=desk.workers, advance=progress.advance)
+    names = [desk.dataset.names[i] for i in index_N.tolist()]
+    write_text(run.path / PREDICTIONS, prediction_table(names, said, model))
+    return index_N, said
+
+
+def suggest(desk: Desk, model: Model, index_N: Tensor, said: Predictions, run: RunDirectory) -> int:
+    """label_next.csv and its picture; gives how many images it names."""
+    sample = said.sample_S
+    answer = Answer(*(part[sample] for part in said.answer))
+    count = min(max(_FEWEST, 2 * len(model.classes)), _MOST)
+    chosen = label_next(answer, said.features_SF, model.bank, count=count)
+    places = [int(index_N[sample[one.index]]) for one in chosen]
+    rows = [
+        (
+            desk.dataset.names[place],
+            model.classes[one.label],
+            f"{one.share:.4f}",
+            f"{one.cosine:.4f}",
+            one.reason,
+        )
+        for place, one in zip(places, chosen, strict=True)
+    ]
+    header = ("path", "voted", "vote_share", "cosine", "reason")
+    write_text(run.path / NEXT, _csv(header, rows))
+    tiles = [
+        Tile(place, f"{model.classes[one.label]}? {one.share:.0%}", one.reason)
+        for place, one in zip(places, chosen, strict=True)
+    ]
+    _draw(desk, tiles, run.path / "label_next.png")
+    return len(rows)
+
+
+def suspect(desk: Desk, online: Projected, run: RunDirectory) -> int:
+    """suspicious_labels.csv and its picture: by the pre-trained encoder, which has not learned the labels."""
+    index_L = (desk.given_M != UNLABELLED).nonzero().squeeze(1)
+    features_LF = desk.features(online.encoder, desk.dataset.images[index_L])
+    bank = build_bank(features_LF, desk.given_M[index_L], len(desk.dataset.classes))
+    found = [one for one in suspicious(bank) if one.share >= _ACCUSING]
+    names, classes = desk.dataset.names, desk.dataset.classes
+    places = [int(index_L[one.index]) for one in found]
+    rows = [
+        (names[place], classes[one.given], classes[one.voted], f"{one.share:.4f}")
+        for place, one in zip(places, found, strict=True)
+    ]
+    write_text(run.path / SUSPICIOUS, _csv(("path", "label", "voted", "vote_share"), rows))
+    tiles = [
+        Tile(place, classes[one.given], f"{classes[one.voted]}? {one.share:.0%}")
+        for place, one in zip(places, found, strict=True)
+    ]
+    _draw(desk, tiles, run.path / "suspicious_labels.png")
+    return len(rows)
+
+
+def _draw(desk: Desk, tiles: Sequence[Tile], file: Path) -> None:
+    if tiles:
+        sheet(desk.dataset.images, tiles[:_SHOWN]).save(file)
+    else:
+        file.unlink(missing_ok=True)
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return buffer.getvalue()

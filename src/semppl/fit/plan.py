@@ -1,0 +1,52 @@
+"""From the data and a time to a configuration, with every choice said aloud."""
+
+from dataclasses import replace
+from typing import Final
+
+import torch
+
+from semppl.choices import Facts, choose_network, choose_queue, epochs_for, told
+from semppl.config import Config
+from semppl.core.errors import UserError
+from semppl.data.dataset import Dataset
+from semppl.train.estimate import estimate
+from semppl.train.pretrain import resolved_for
+
+# of the given time: pre-training, the supervised baseline for as long, and the rest for fine-tuning, features
+# and predictions
+PRETRAINING_SHARE: Final = 0.35
+_FEW_EPOCHS: Final = 20
+
+
+def planned(
+    config: Config, dataset: Dataset, device: torch.device, minutes: float
+) -> tuple[Config, list[str]]:
+    """A resolved configuration and its choices in words.
+
+    `--epochs` decides where the user gave it, and the minutes otherwise.
+    """
+    if minutes <= 0:
+        raise UserError(f"--minutes is {minutes:g}: it must be above 0")
+    facts = Facts(
+        image_size=dataset.size,
+        num_images=len(dataset.labels_M),
+        num_labels=len(dataset.labelled_L),
+        num_classes=len(dataset.classes),
+        gpu=device.type == "cuda",
+        grey=dataset.grey,
+    )
+    config = choose_network(config, facts)
+    found = estimate(config, dataset, device)
+    config = replace(config, batch_size=found.batch_size)
+    if not config.epochs:
+        budget = minutes * PRETRAINING_SHARE
+        epochs = epochs_for(budget, found.seconds_per_step, found.batch_size, facts.num_images)
+        config = replace(config, epochs=epochs)
+    config = resolved_for(choose_queue(config, facts), dataset)
+    takes = config.total_steps(facts.num_images) * found.seconds_per_step / 60
+    lines = told(config, takes)
+    if config.epochs < _FEW_EPOCHS:
+        lines.append(
+            f"{config.epochs:g} epochs are few: expect little of them; a GPU or more --minutes would help"
+        )
+    return config, lines

@@ -1,0 +1,178 @@
+"""The verb `fit`: the stages in order, each announced, each leaving its files in the run directory."""
+
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any, cast
+
+from rich.console import Console
+from rich.table import Table
+
+from semppl.config import Config
+from semppl.core.errors import UserError
+from semppl.core.rundir import RunDirectory, write_text
+from semppl.data.splits import digest, split_table
+from semppl.deploy.model import Decides
+from semppl.evaluate.bank import ShareTrust
+from semppl.fit.desk import Desk
+from semppl.fit.measure import Measured, measure
+from semppl.fit.outcome import (
+    NEXT,
+    PREDICTIONS,
+    SUSPICIOUS,
+    export,
+    final_model,
+    predict_rest,
+    suggest,
+    suspect,
+)
+from semppl.fit.plan import planned
+from semppl.fit.settings import FitSettings
+from semppl.fit.verdict import chosen, table, verdict
+from semppl.train.device import choose_device
+from semppl.train.pretrain import announce_data, load_for, pretrain, resolved_for
+from semppl.train.state import TrainState
+
+VALIDATION = 0.2
+
+
+def run_fit(
+    config: Config,
+    run: RunDirectory,
+    settings: FitSettings,
+    *,
+    console: Console,
+    resume: bool = False,
+    overwrite: bool = False,
+) -> None:
+    """From images and labels to a result."""
+    if not resume and run.exists and not overwrite:
+        raise UserError(
+            f"{run.path} holds a run: go on with --resume, replace it with --overwrite, or choose another "
+            "--out"
+        )
+    device = choose_device(config.device)
+    if config.data.validation is None:
+        config = replace(config, data=replace(config.data, validation=VALIDATION))
+    dataset = load_for(config, device)
+    announce_data(dataset, console)
+    if len(dataset.classes) < 2:
+        raise UserError(f"{dataset.name}: labels of {len(dataset.classes)} class: at least two are needed")
+    if not resume:
+        config, choices = planned(config, dataset, device, settings.minutes)
+        for line in choices:
+            console.print(line, highlight=False, soft_wrap=True)
+    hint = f"go on with `semppl fit --resume --out {run.path}`"
+    state = pretrain(
+        config, run, console=console, resume=resume, overwrite=overwrite, hint=hint, dataset=dataset
+    )
+    desk = Desk(resolved_for(config, dataset), dataset, device, console)
+    _after(desk, state, run, settings)
+
+
+def _after(desk: Desk, state: TrainState, run: RunDirectory, settings: FitSettings) -> None:
+    online = state.online
+    seconds = pretraining_seconds(run, desk.config)
+    found = measure(desk, online, seconds, finetune=settings.finetune, baselines=settings.baselines)
+    decides = cast(Decides, chosen(found.rows).way)
+    _show(desk, found)
+    model = final_model(desk, online, decides, found.tuning)
+    difference = export(model, run.model, desk)
+    predicted = predict_rest(desk, model, run)
+    lines = [f"model: {run.model} (read again: probabilities differ by at most {difference:.1e})"]
+    if predicted is not None:
+        lines.append(f"a label for each of {len(predicted[0]):,} images: {run.path / PREDICTIONS}")
+        count = suggest(desk, model, *predicted, run)
+        lines.append(f"{count} images to label next: {run.path / NEXT}")
+    suspects = suspect(desk, online, run)
+    lines.append(f"{suspects} given labels that look wrong: {run.path / SUSPICIOUS}")
+    words = verdict(found.rows, found.exam)
+    _write(desk, run, state, found, decides, words)
+    for line in (*lines, f"label other images with: semppl predict {run.path} FOLDER", words):
+        desk.say(line)
+
+
+def pretraining_seconds(run: RunDirectory, config: Config) -> float:
+    """From the metrics, so that a run which was interrupted knows it, too."""
+    rows = [row for row in run.read_metrics() if "images_per_second" in row]
+    if not rows:
+        return 0.0
+    rate = statistics.median(row["images_per_second"] for row in rows)
+    return rows[-1]["step"] * config.images_per_step / rate
+
+
+def protocol(desk: Desk, found: Measured) -> str:
+    """In words, for beside the numbers."""
+    dataset = desk.dataset
+    parts = [
+        f"accuracy in per cent (95 % interval) on {found.exam.describe()}",
+        f"{len(dataset.labelled_L)} labels for training, {len(dataset.validation_V)} for validation",
+        "k-NN: cosine, weighted; linear: l2 logistic regression, penalty by cross-validation",
+    ]
+    if found.tuning is not None:
+        parts.append("fine-tuned from the projector's first layer, rates chosen on the validation labels")
+    if found.exam.kind == "validation":
+        parts.append("choices were made on these same labels, so our figures are a little too good")
+    return "; ".join(parts)
+
+
+TRUST_COLUMNS = ("vote share, at least", "precision", "coverage", "labels")
+
+
+def trust_rows(trust: Sequence[ShareTrust]) -> list[tuple[str, ...]]:
+    """Precision of votes at each threshold; a line that no label reaches says so."""
+    return [
+        (
+            f"{line.threshold:.2f}",
+            "–" if not line.count else f"{100 * line.precision:.1f}",
+            f"{100 * line.coverage:.1f}",
+            str(line.count),
+        )
+        for line in trust
+    ]
+
+
+def _show(desk: Desk, found: Measured) -> None:
+    columns = ("encoder", "classifier", "accuracy", "trained")
+    _print(desk.console, "Accuracy", columns, table(found.rows))
+    desk.say(f"protocol: {protocol(desk, found)}")
+    if found.trust:
+        _print(
+            desk.console,
+            "Votes of labelled images, on labels that did not vote",
+            TRUST_COLUMNS,
+            trust_rows(found.trust),
+        )
+
+
+def _print(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    console.print(f"\n{title}", highlight=False)
+    shown = Table()
+    for i, column in enumerate(columns):
+        shown.add_column(column, justify="right" if i else "left", no_wrap=True)
+    for row in rows:
+        shown.add_row(*row)
+    console.print(shown)
+
+
+def _write(
+    desk: Desk, run: RunDirectory, state: TrainState, found: Measured, decides: str, words: str
+) -> None:
+    content: dict[str, Any] = {
+        "verdict": words,
+        "protocol": protocol(desk, found),
+        "exam": {"kind": found.exam.kind, "images": len(found.exam)},
+        "rows": [row.as_json() for row in found.rows],
+        "model_decides_by": decides,
+        "finetuning": None if found.tuning is None else asdict(found.tuning),
+        "votes": [line._asdict() for line in found.trust],
+        "labels": len(desk.dataset.labelled_L),
+        "validation_labels": len(desk.dataset.validation_V),
+        "split_sha256": digest(split_table(desk.dataset)),
+        "step": state.step,
+        "seed": desk.config.seed,
+        "environment": json.loads(run.environment.read_text()),
+    }
+    run.evaluations.mkdir(exist_ok=True)
+    write_text(run.evaluations / "fit.json", json.dumps(content, indent=1) + "\n")

@@ -1,0 +1,88 @@
+"""The table of accuracies and what it means in plain words. Shapes: N images of the exam."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from semppl.evaluate.exam import Exam, Mark, marked, surely_better
+
+OURS, START, SUPERVISED = "SemPPL", "frozen at its start", "supervised only"
+
+
+Answer = Callable[[Exam], Tensor]
+"""A label for each image of an exam."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way to use the labels, marked in the exam."""
+
+    name: str
+    way: str
+    mark: Mark
+    right_N: Tensor
+    validation: float | None = None
+    """Accuracy in per cent on the labels that choices were made on."""
+    seconds: float | None = None
+    """Of training."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Without the single answers."""
+        return {
+            "name": self.name,
+            "way": self.way,
+            "accuracy": self.mark.accuracy,
+            "interval_95": [self.mark.low, self.mark.high],
+            "validation_accuracy": self.validation,
+            "training_seconds": self.seconds,
+        }
+
+
+def examined(
+    name: str, way: str, answer: Answer, exam: Exam, validation: Exam | None, seconds: float | None
+) -> Row:
+    """A row from answers to both exams; one that stands for both is asked once."""
+    right_N = exam.mark(answer(exam))
+    on_validation = None
+    if validation is not None:
+        right_V = right_N if validation.kind == exam.kind else validation.mark(answer(validation))
+        on_validation = marked(right_V).accuracy
+    return Row(name, way, marked(right_N), right_N, on_validation, seconds)
+
+
+def chosen(rows: Sequence[Row]) -> Row:
+    """Which of our ways goes into the model: the best on the validation labels, without any the linear one.
+
+    Of equals the first in the table.
+    """
+    ours = [row for row in rows if row.name == OURS]
+    linear = next(row for row in ours if row.way == "linear")
+    if linear.validation is None:
+        return linear
+    return max(ours, key=lambda row: -1.0 if row.validation is None else row.validation)
+
+
+def verdict(rows: Sequence[Row], exam: Exam) -> str:
+    """Whether it was worth it: the chosen way against the best of the baselines."""
+    mine = chosen(rows)
+    others = [row for row in rows if row.name != OURS]
+    said = f"{mine.mark.accuracy:.1f} % ({mine.way}) on {exam.describe()}"
+    if not others:
+        return f"SemPPL: {said}; no baseline was run"
+    best = max(others, key=lambda row: row.mark.accuracy)
+    against = f"{best.mark.accuracy:.1f} % by {best.name} ({best.way})"
+    if surely_better(mine.right_N, best.right_N):
+        return f"SemPPL helped: {said}, against {against}"
+    if surely_better(best.right_N, mine.right_N):
+        return f"Do not use this model: {best.name} ({best.way}) is better: {said}, against {against}"
+    return f"No clear difference: {said}, against {against}; more labels to test on would tell"
+
+
+def table(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """Lines of text: name, way, accuracy with its interval, seconds of training."""
+    return [
+        (row.name, row.way, str(row.mark), "" if row.seconds is None else f"{row.seconds:.0f} s")
+        for row in rows
+    ]

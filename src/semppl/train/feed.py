@@ -1,0 +1,46 @@
+"""Which feed a run has: pixels in the device's memory, or files that workers read."""
+
+from functools import partial
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from semppl.config import Config
+from semppl.core.errors import UserError
+from semppl.core.labels import UNLABELLED
+from semppl.data.dataset import Dataset
+from semppl.data.resident import Cut, ResidentFeed
+from semppl.data.streaming import StreamingFeed
+from semppl.train.device import choose_workers
+from semppl.views.geometry import cut_image
+from semppl.views.recipe import View
+
+Feed: TypeAlias = ResidentFeed | StreamingFeed
+
+
+def build_feed(config: Config, dataset: Dataset, cut: Cut, views: list[View], device: torch.device) -> Feed:
+    """Resident for pixels in memory, streaming for files."""
+    labelled_M = dataset.labels_M != UNLABELLED
+    if config.data.labelled_fraction is not None and (labelled_M.all() or not labelled_M.any()):
+        raise UserError("a labelled fraction needs labelled and unlabelled images, and one kind is missing")
+    if isinstance(dataset.images, Tensor):
+        return ResidentFeed(
+            dataset,
+            cut,
+            batch_size=config.images_per_step,
+            seed=config.seed,
+            device=device,
+            labelled_fraction=config.data.labelled_fraction,
+        )
+    return StreamingFeed(
+        dataset.images,
+        dataset.labels_M,
+        partial(cut_image, views),
+        batch_size=config.images_per_step,
+        seed=config.seed,
+        device=device,
+        workers=choose_workers(config, device),
+        labelled_fraction=config.data.labelled_fraction,
+        oracle_M=dataset.oracle_M,
+    )

@@ -1,0 +1,110 @@
+"""The verbs of the command line and their flags. No torch here, so that --help is quick."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from semppl.bench.settings import BenchFlags
+from semppl.config import Config
+from semppl.fit.settings import FitSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretrain:
+    """Learn a representation from images of which few have labels; see fit for what DATA may be."""
+
+    data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = ""
+    """The images; may be left out with --resume."""
+    out: Path | None = None
+    """Run directory; by default runs/NAME-seedN."""
+    preset: str = "auto"
+    """Where the other flags start from: auto (by the data), paper, digits."""
+    resume: bool = False
+    """Go on with the run in --out."""
+    init_from: Path | None = None
+    """Start a new run from the weights of another run or checkpoint."""
+    overwrite: bool = False
+    """Replace a run that is already in --out."""
+    debug: bool = False
+    """Show the traceback of an error."""
+    config: Annotated[Config, tyro.conf.arg(name="")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit(FitSettings):
+    """From a folder of images and a few labels to a result: pre-train, measure, label the rest, export.
+
+    DATA is a folder of any depth with --labels labels.csv (path,label; any part of the images); or class
+    folders beside a folder unlabelled/; or class folders with --labels-per-class N or --label-fraction F,
+    which withholds the other labels; or an .npz file (x: uint8 images, y: labels, −1 for none); or the name
+    of a torchvision data set, such as CIFAR10; or the word digits. Images are JPEG, PNG, WebP, TIFF, BMP or
+    GIF of any size.
+    """
+
+    data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = ""
+    """The images; may be left out with --resume."""
+    out: Path | None = None
+    """Run directory; by default runs/NAME-fit-seedN."""
+    resume: bool = False
+    """Go on with the run in --out."""
+    overwrite: bool = False
+    """Replace a run that is already in --out."""
+    debug: bool = False
+    """Show the traceback of an error."""
+    config: Annotated[Config, tyro.conf.arg(name="")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predict:
+    """Label images with the model of a run: path, label, probability, vote share, nearest labelled images.
+
+    Only the folder model/ of the run is needed.
+    """
+
+    model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ""
+    """A run directory, or the folder of an exported model."""
+    images: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="IMAGES")] = ""
+    """A folder of images, or one image."""
+    out: Path | None = None
+    """File for the table; by default it is printed."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N."""
+    workers: int | None = None
+    """Processes that read files; by default one for each core."""
+    overwrite: bool = False
+    """Replace a file that is already there."""
+    debug: bool = False
+    """Show the traceback of an error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """The whole journey on digits that ship with scikit-learn: no download, minutes on two CPU cores.
+
+    An interrupted demo goes on where it stopped.
+    """
+
+    out: Path = Path("runs/demo")
+    """Where runs, results.json and neighbours.png go."""
+    seed: int = 0
+    """The first seed."""
+    seeds: int = 1
+    """How many seeds; the table then shows mean and standard deviation."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """auto: bf16 on a GPU, fp32 on a CPU."""
+    overwrite: bool = False
+    """Train again even if the runs are there."""
+    debug: bool = False
+    """Show the traceback of an error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench(BenchFlags):
+    """See BenchFlags."""
+
+    show: Path | None = None
+    """Measure nothing: show the tables of an earlier bench.json and, with --out, draw its picture there."""

@@ -1,0 +1,96 @@
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.conftest import save_stripes
+
+from semppl.core.errors import UserError
+from semppl.data.folder import load_folder
+from semppl.data.request import Request
+
+
+def given(root, **options):
+    return load_folder(Request(source=str(root), **options))
+
+
+def by_name(data):
+    return {name: label for name, label in zip(data.names, data.labels_M.tolist(), strict=True) if label >= 0}
+
+
+def test_a_table_labels_any_part_of_a_folder_of_any_depth(tmp_path):
+    save_stripes(tmp_path / "a" / "b c" / "[1]", [0, 1, 2])
+    save_stripes(tmp_path / "图", [0])
+    table = tmp_path / "labels.csv"
+    table.write_text("path,label,who\na/b c/[1]/002.png,owl,x\n图/000.png,cat,y\n")
+    data = given(tmp_path, labels=str(table))
+    assert data.classes == ("cat", "owl")
+    assert list(data.names) == ["a/b c/[1]/000.png", "a/b c/[1]/001.png", "a/b c/[1]/002.png", "图/000.png"]
+    assert by_name(data) == {"a/b c/[1]/002.png": 1, "图/000.png": 0}
+    assert by_name(given(tmp_path)) == by_name(data), "a labels.csv in the folder is found by itself"
+
+
+def test_class_folders_beside_an_unlabelled_one(class_folders):
+    shutil.move(class_folders / "owl", class_folders / "unlabelled")
+    Image.new("RGB", (8, 8)).save(class_folders / "stray.png")
+    data = given(class_folders)
+    assert data.classes == ("cat", "dog")
+    assert np.bincount(data.labels_M.numpy() + 1).tolist() == [13, 12, 12]
+
+
+def test_train_and_val_folders_are_training_and_test(class_folders, tmp_path):
+    root = tmp_path / "set"
+    shutil.copytree(class_folders, root / "train")
+    save_stripes(root / "val" / "dog", [1, 1], seed=9)
+    data = given(root, labels_per_class=2)
+    assert len(data.names) == 36
+    assert data.test_labels_T.tolist() == [1, 1]
+    assert data.test_names[0].endswith("val/dog/000.png")
+
+
+def test_a_test_folder_or_table_of_the_users(class_folders, tmp_path):
+    save_stripes(tmp_path / "exam" / "owl", [2], seed=9)
+    data = given(class_folders, label_fraction=1.0, test=str(tmp_path / "exam"))
+    assert (len(data.names), data.test_labels_T.tolist()) == (36, [2])
+
+    table = tmp_path / "exam.csv"
+    table.write_text("path,label\nowl/003.png,owl\ncat/001.png,cat\n")
+    data = given(class_folders, label_fraction=1.0, test=str(table))
+    assert len(data.names) == len(data.labels_M) == len(data.sides_M2) == len(data.file_bytes_M) == 34
+    assert "owl/003.png" not in list(data.names)
+    assert list(data.test_names) == ["cat/001.png", "owl/003.png"]
+    assert data.test_labels_T.tolist() == [0, 2]
+
+
+def test_strange_classes_in_the_test_are_named(class_folders, tmp_path):
+    save_stripes(tmp_path / "exam" / "emu", [0])
+    save_stripes(tmp_path / "exam" / "cat", [0])
+    with pytest.raises(UserError, match=r"class 'emu' has no image with a label"):
+        given(class_folders, label_fraction=1.0, test=str(tmp_path / "exam"))
+    with pytest.raises(UserError, match=r"--test nowhere: no such"):
+        given(class_folders, label_fraction=1.0, test="nowhere")
+    Image.new("RGB", (8, 8)).save(tmp_path / "exam" / "stray.png")
+    with pytest.raises(UserError, match=r"stray.png is in no class folder"):
+        given(class_folders, label_fraction=1.0, test=str(tmp_path / "exam"))
+
+
+def test_folders_are_not_taken_for_classes_unasked(class_folders):
+    with pytest.raises(UserError, match=r"which images have labels\? Give --labels"):
+        given(class_folders)
+    assert (given(class_folders, require_labels=False).labels_M >= 0).all()
+
+
+def test_one_class_folder_is_not_enough(tmp_path):
+    save_stripes(tmp_path / "cat", [0])
+    with pytest.raises(UserError, match="only one class folder, 'cat'"):
+        given(tmp_path, label_fraction=1.0)
+
+
+def test_many_unreadable_files_stop_it_unless_told_to_go_on(class_folders):
+    for i in range(4):
+        (class_folders / "cat" / f"bad{i}.jpg").write_text("no image")
+    with pytest.raises(UserError, match=r"--allow-unreadable"):
+        given(class_folders, label_fraction=1.0)
+    data = given(class_folders, label_fraction=1.0, allow_unreadable=True)
+    assert (len(data.names), len(data.bad)) == (36, 4)
+    assert "4 unreadable: see bad_files.csv" in data.describe()

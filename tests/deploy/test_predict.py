@@ -1,0 +1,102 @@
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+import torch
+from rich.console import Console
+from tests.conftest import save_stripes
+from tests.deploy.test_model import make
+
+from semppl.core.errors import UserError
+from semppl.deploy.model import save_model
+from semppl.deploy.predict import predict, predict_folder, prediction_table, share_of
+from semppl.evaluate.bank import Answer
+from semppl.evaluate.features import extract_features
+
+
+@pytest.fixture
+def pixels():
+    return torch.randint(256, (10, 3, 8, 8), dtype=torch.uint8)
+
+
+def test_labels_are_those_of_the_classifier_and_votes_those_of_the_bank(pixels):
+    model = make()
+    said = predict(model, pixels)
+    features = extract_features(model.encoder, pixels, size=8, mean_3=model.mean_3, std_3=model.std_3)
+    with torch.no_grad():
+        probability = model.head(features).softmax(1)
+    assert torch.equal(said.labels_N, probability.argmax(1))
+    assert torch.allclose(said.probability_N, probability.max(1).values)
+    assert torch.equal(said.answer.near_NK, model.bank.ask(features).near_NK)
+    assert torch.equal(said.sample_S, torch.arange(10))
+    assert torch.allclose(said.features_SF, features)
+
+
+def test_votes_decide_where_they_are_told_to(pixels):
+    said = predict(make("k-NN"), pixels)
+    assert torch.equal(said.labels_N, said.answer.labels_N)
+    assert torch.equal(said.probability_N, said.answer.share_N)
+    assert torch.allclose(said.share_N, said.answer.share_N)
+
+
+def test_the_share_of_a_label_by_hand():
+    answer = Answer(
+        torch.tensor([0]), torch.tensor([0.0]), torch.tensor([[2, 0]]), torch.tensor([[1.0, 0.9]])
+    )
+    labels = torch.tensor([1, 0, 0])
+    e = 2.718281828
+    assert share_of(torch.tensor([0]), answer, labels).item() == pytest.approx(e / (e + 1))
+    assert share_of(torch.tensor([1]), answer, labels).item() == pytest.approx(1 / (e + 1))
+    assert share_of(torch.tensor([2]), answer, labels).item() == 0
+
+
+def test_few_features_are_kept(pixels, monkeypatch):
+    monkeypatch.setattr("semppl.deploy.predict._KEPT", 3)
+    said = predict(make(), pixels)
+    assert said.sample_S.tolist() == [0, 4, 9]
+    assert torch.allclose(said.features_SF, predict(make(), pixels[[0, 4, 9]]).features_SF, atol=1e-5)
+
+
+def test_the_table_names_the_neighbours(pixels):
+    model = replace(make(), bank_names=["a,b", *"cdefg"])
+    said = predict(model, pixels)
+    rows = list(csv.DictReader(io.StringIO(prediction_table([f"{i}.png" for i in range(10)], said, model))))
+    assert len(rows) == 10
+    assert rows[4]["path"] == "4.png"
+    assert rows[4]["label"] == model.classes[said.labels_N[4]]
+    assert rows[4]["nearest_1"] == model.bank_names[said.answer.near_NK[4, 0]]
+    assert float(rows[4]["probability"]) == pytest.approx(said.probability_N[4].item(), abs=1e-4)
+
+
+def test_a_folder_or_a_file_with_the_model_alone(tmp_path):
+    save_model(make(), tmp_path / "model")
+    save_stripes(tmp_path / "new" / "deep", [0, 1, 2])
+    (tmp_path / "new" / "bad.png").write_text("no image")
+    words = io.StringIO()
+
+    def ask(images, out=None, overwrite=False):
+        return predict_folder(
+            tmp_path / "model",
+            images,
+            out,
+            device="cpu",
+            workers=0,
+            overwrite=overwrite,
+            console=Console(file=words, width=200),
+        )
+
+    table = ask(tmp_path / "new")
+    assert [row.split(",")[0] for row in table.splitlines()[1:]] == [f"deep/00{i}.png" for i in range(3)]
+    assert "left out: bad.png" in words.getvalue()
+    assert ask(tmp_path / "new", tmp_path / "out.csv") is None
+    assert (tmp_path / "out.csv").read_text() == table
+    with pytest.raises(UserError, match=r"out.csv is there already"):
+        ask(tmp_path / "new", tmp_path / "out.csv")
+    ask(tmp_path / "new", tmp_path / "out.csv", overwrite=True)
+    one = ask(tmp_path / "new" / "deep" / "001.png").splitlines()
+    assert one[1].split(",")[1:] == table.splitlines()[2].split(",")[1:]
+    with pytest.raises(UserError, match=r"bad\.png: not a readable image"):
+        ask(tmp_path / "new" / "bad.png")
+    with pytest.raises(UserError, match="no such folder to write to"):
+        ask(tmp_path / "new", tmp_path / "nowhere" / "out.csv")

@@ -1,0 +1,75 @@
+import csv
+
+import pytest
+import torch
+
+from semppl.core.rundir import RunDirectory
+from semppl.evaluate.finetune import DEFAULT_SWEEP
+from semppl.fit.outcome import export, final_model, predict_rest, suggest, suspect
+from semppl.fit.tuning import Tuning
+
+
+@pytest.fixture
+def run(tmp_path):
+    (tmp_path / "run").mkdir()
+    return RunDirectory(tmp_path / "run")
+
+
+def rows(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("decides", ["linear", "k-NN", "fine-tuned"])
+def test_the_model_knows_all_given_labels_and_survives_its_export(desk, online, run, decides):
+    model = final_model(desk, online, decides, Tuning(DEFAULT_SWEEP[0], 2))
+    assert len(model.bank.labels_L) == len(model.bank_names) == 15
+    assert model.decides == decides
+    assert export(model, run.model, desk) == 0
+
+
+def test_every_image_without_a_given_label_gets_one(desk, online, run):
+    index, said = predict_rest(desk, final_model(desk, online, "linear", None), run)
+    table = rows(run.path / "predictions.csv")
+    given = {desk.dataset.names[i] for i in (desk.given_M >= 0).nonzero().squeeze(1).tolist()}
+    assert len(table) == len(index) == 21
+    assert not given & {row["path"] for row in table}
+    assert {row["nearest_1"] for row in table} <= given
+    assert {row["label"] for row in table} <= set(desk.dataset.classes)
+    assert len(said.labels_N) == 21
+
+
+def test_with_all_labels_given_there_is_nothing_to_predict(make_desk, online, run):
+    desk = make_desk(labels_per_class=None, label_fraction=1.0)
+    assert predict_rest(desk, final_model(desk, online, "linear", None), run) is None
+    assert not (run.path / "predictions.csv").exists()
+
+
+def test_images_to_label_next_are_unlabelled_ones(desk, online, run):
+    model = final_model(desk, online, "linear", None)
+    index, said = predict_rest(desk, model, run)
+    assert suggest(desk, model, index, said, run) == 20
+    table = rows(run.path / "label_next.csv")
+    free = {desk.dataset.names[i] for i in index.tolist()}
+    assert len({row["path"] for row in table} & free) == 20
+    assert {row["reason"] for row in table} <= {"low agreement", "far from any label"}
+    assert (run.path / "label_next.png").stat().st_size > 500
+
+
+def test_a_planted_wrong_label_is_suspected(make_desk, run, monkeypatch):
+    desk = make_desk(labels_per_class=None, label_fraction=1.0)
+
+    class Rows(torch.nn.Module):
+        """Which stripe is bright is the class itself."""
+
+        def forward(self, images):
+            return images.mean((1, 3)) * 10
+
+    class Seen:
+        encoder = Rows()
+
+    desk.given_M[0] = 2
+    assert suspect(desk, Seen(), run) == 1
+    (row,) = rows(run.path / "suspicious_labels.csv")
+    assert (row["path"], row["label"], row["voted"]) == ("cat/000.png", "owl", "cat")
+    assert (run.path / "suspicious_labels.png").exists()

@@ -1,0 +1,43 @@
+import pytest
+import torch
+
+from semppl.config import DataConfig
+from semppl.core.errors import UserError
+from semppl.fit import plan
+from semppl.fit.plan import planned
+from semppl.presets import fit
+from semppl.train.estimate import Estimate
+from semppl.train.pretrain import load_for
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def given(class_folders):
+    config = fit().__class__(
+        **{**vars(fit()), "source": str(class_folders), "data": DataConfig(labels_per_class=3)}
+    )
+    return config, load_for(config, CPU)
+
+
+def test_the_minutes_become_epochs(given, monkeypatch):
+    monkeypatch.setattr(plan, "estimate", lambda *_: Estimate(batch_size=4, seconds_per_step=0.5))
+    config, lines = planned(*given, CPU, minutes=10)
+    # 210 s are 420 steps of 4 images, of 36 each epoch
+    assert (config.epochs, config.batch_size) == (47, 4)
+    assert "47 epochs, about 4 min" in lines[1]
+    assert config.views.colour is False, "stripes are grey"
+    config, lines = planned(*given, CPU, minutes=1)
+    assert lines[-1].startswith("5 epochs are few")
+
+
+def test_epochs_of_the_user_stay(given, monkeypatch):
+    monkeypatch.setattr(plan, "estimate", lambda *_: Estimate(batch_size=4, seconds_per_step=0.5))
+    config, dataset = given
+    asked = type(config)(**{**vars(config), "epochs": 3.5})
+    assert planned(asked, dataset, CPU, minutes=10)[0].epochs == 3.5
+
+
+def test_no_time_is_refused(given):
+    with pytest.raises(UserError, match="--minutes is 0"):
+        planned(*given, CPU, minutes=0)

@@ -1,0 +1,116 @@
+import csv
+import io
+import json
+
+import pytest
+import torch
+from PIL import Image
+from rich.console import Console
+from tests.conftest import tiny_config
+
+from semppl.config import DataConfig, from_yaml
+from semppl.core.errors import UserError
+from semppl.core.rundir import RunDirectory
+from semppl.evaluate.bank import ShareTrust
+from semppl.fit import supervised, tuning
+from semppl.fit.run import pretraining_seconds, run_fit, trust_rows
+from semppl.fit.settings import FitSettings
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch):
+    for module in (supervised, tuning):
+        monkeypatch.setattr(module, "_FEWEST", 2)
+        monkeypatch.setattr(module, "_MOST", 2)
+
+
+def go(config, out, **options):
+    words = io.StringIO()
+    run_fit(config, RunDirectory(out), FitSettings(), console=Console(file=words, width=200), **options)
+    return words.getvalue()
+
+
+def test_from_a_messy_folder_and_a_table_to_a_result(class_folders, tmp_path):
+    """Everything that a folder may hold, streamed; then it goes on, and is not overwritten."""
+    Image.new("CMYK", (20, 9), (10, 200, 30, 0)).save(class_folders / "cmyk.jpg")
+    Image.new("I;16", (7, 7), 40_000).save(class_folders / "deep 16 bit.png")
+    Image.new("P", (9, 5), 3).save(class_folders / "palette.gif")
+    Image.new("RGB", (1, 1)).save(class_folders / "one pixel.png")
+    Image.new("RGBA", (30, 40), (1, 2, 3, 0)).save(class_folders / "图[片].webp")
+    (class_folders / "text.jpg").write_text("not an image")
+    (class_folders / "gone.png").symlink_to(class_folders / "nowhere.png")
+    labels = [("cat", i) for i in range(4)] + [("dog", i) for i in range(4)] + [("owl", 0)]
+    table = tmp_path / "labels.csv"
+    table.write_text("path,label\n" + "".join(f"{name}/{i:03d}.png,{name}\n" for name, i in labels))
+    data = DataConfig(labels=str(table), workers=0, allow_unreadable=True)
+    config = tiny_config(class_folders, data=data, epochs=1.0, batch_size=8)
+    out = tmp_path / "run"
+    text = go(config, out)
+    assert "pets: 41 images, 7 labelled in 3 classes, 2 more labels held out" in text
+    assert "2 unreadable: see bad_files.csv" in text
+    assert "too few labels to set one aside for validation: owl" in text
+    for words in ("frozen at its start", "supervised only", "fine-tuned", "on 2 labels held out"):
+        assert words in text
+    assert [row["path"] for row in table_of(out / "bad_files.csv")] == ["gone.png", "text.jpg"]
+    predicted = {row["path"] for row in table_of(out / "predictions.csv")}
+    roles = {row["path"]: row["role"] for row in table_of(out / "split.csv")}
+    assert predicted == {path for path, role in roles.items() if role == "unlabelled"}
+    assert len(predicted) == 32
+    assert sorted(roles.values()).count("validation") == 2
+    result = json.loads((out / "evaluations" / "fit.json").read_text())
+    assert len(result["rows"]) == 6
+    assert result["verdict"] in text
+    assert result["split_sha256"] == (out / "split.sha256").read_text().split()[0]
+    assert (out / "model" / "model.safetensors").is_file()
+
+    with pytest.raises(UserError, match="holds a run: go on with --resume"):
+        go(config, out)
+    again = go(resumed(out), out, resume=True)
+    assert "going on from step 5 of 5" in again
+    assert (
+        result["rows"][0]["accuracy"]
+        == json.loads((out / "evaluations" / "fit.json").read_text())["rows"][0]["accuracy"]
+    )
+
+
+def table_of(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def resumed(out):
+    return from_yaml(RunDirectory(out).config.read_text())
+
+
+def test_another_table_is_refused_on_resuming(class_folders, tmp_path):
+    table = tmp_path / "labels.csv"
+    rows = [f"{name}/{i:03d}.png,{name}" for name in ("cat", "dog") for i in range(3)]
+    table.write_text("\n".join(["path,label", *rows]))
+    config = tiny_config(
+        class_folders, data=DataConfig(labels=str(table), workers=0), epochs=1.0, batch_size=8
+    )
+    go(config, tmp_path / "run")
+    table.write_text("\n".join(["path,label", *rows[1:]]))
+    with pytest.raises(UserError, match="another split"):
+        go(resumed(tmp_path / "run"), tmp_path / "run", resume=True)
+
+
+def test_seconds_of_pre_training_come_from_its_metrics(tmp_path):
+    run = RunDirectory(tmp_path)
+    config = tiny_config("digits", batch_size=10)
+    assert pretraining_seconds(run, config) == 0
+    for step, rate in ((10, 50.0), (20, 100.0), (30, 100.0)):
+        run.append_metrics({"step": step, "images_per_second": rate})
+    assert pretraining_seconds(run, config) == pytest.approx(3.0)
+
+
+def test_a_threshold_that_no_label_reaches_has_no_precision():
+    lines = trust_rows([ShareTrust(0.5, 0.75, 0.5, 4), ShareTrust(1.0, float("nan"), 0.0, 0)])
+    assert lines == [("0.50", "75.0", "50.0", "4"), ("1.00", "–", "0.0", "0")]
+
+
+def test_one_class_is_not_enough(tmp_path, class_folders):
+    with pytest.raises(UserError, match="class"):
+        go(tiny_config(class_folders / "cat", data=DataConfig(label_fraction=1.0)), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    assert torch.is_grad_enabled()

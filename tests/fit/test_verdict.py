@@ -1,0 +1,65 @@
+import pytest
+import torch
+
+from semppl.evaluate.exam import Exam, marked
+from semppl.fit.verdict import OURS, START, SUPERVISED, Row, chosen, table, verdict
+
+EXAM = Exam("test", torch.zeros(100, 3, 1, 1), lambda answer: answer > 0)
+
+
+def row(name, way, right, validation=None, seconds=None):
+    """The first `right` of 100 are right."""
+    right_N = torch.arange(100) < right
+    return Row(name, way, marked(right_N), right_N, validation, seconds)
+
+
+def test_the_model_is_chosen_on_the_validation_labels_alone():
+    rows = [
+        row(OURS, "linear", 50, 60.0),
+        row(OURS, "k-NN", 90, 50.0),
+        row(OURS, "fine-tuned", 40, 70.0),
+        row(SUPERVISED, "own classifier", 99, 99.0),
+    ]
+    assert chosen(rows).way == "fine-tuned"
+    assert chosen([row(OURS, "linear", 1, 60.0), row(OURS, "k-NN", 9, 60.0)]).way == "linear"
+    assert chosen([row(OURS, "k-NN", 90), row(OURS, "linear", 50)]).way == "linear"
+
+
+def test_it_helped():
+    words = verdict([row(OURS, "linear", 80), row(START, "linear", 30), row(SUPERVISED, "own", 50)], EXAM)
+    assert (
+        words == "SemPPL helped: 80.0 % (linear) on 100 test images, against 50.0 % by supervised only (own)"
+    )
+
+
+def test_it_did_not():
+    words = verdict([row(OURS, "linear", 50), row(START, "k-NN", 80)], EXAM)
+    assert words.startswith("Do not use this model: frozen at its start (k-NN) is better: 50.0 %")
+
+
+@pytest.mark.parametrize("right", [49, 50, 51])
+def test_it_cannot_be_told(right):
+    words = verdict([row(OURS, "linear", right), row(START, "k-NN", 50)], EXAM)
+    assert words.startswith("No clear difference")
+
+
+def test_without_baselines_nothing_is_claimed():
+    assert verdict([row(OURS, "linear", 50)], EXAM).endswith("no baseline was run")
+
+
+def test_lines_of_the_table():
+    assert table([row(OURS, "linear", 80, seconds=12.4), row(START, "linear", 80)]) == [
+        ("SemPPL", "linear", "80.0 (71.1 to 86.7)", "12 s"),
+        ("frozen at its start", "linear", "80.0 (71.1 to 86.7)", ""),
+    ]
+
+
+def test_a_row_as_json_has_no_single_answers():
+    assert row(OURS, "linear", 80, 70.0, 5.0).as_json() == {
+        "name": "SemPPL",
+        "way": "linear",
+        "accuracy": pytest.approx(80),
+        "interval_95": [pytest.approx(71.1, abs=0.1), pytest.approx(86.7, abs=0.1)],
+        "validation_accuracy": 70.0,
+        "training_seconds": 5.0,
+    }

@@ -1,0 +1,38 @@
+import pytest
+import torch
+
+from semppl.core.errors import UserError
+from semppl.nets.encoder import create_encoder
+from semppl.nets.pretrained import create_timm, normalisation_of
+
+
+@pytest.mark.parametrize("name", ["test_resnet", "test_vit"])
+def test_a_model_of_timm_gives_features_of_views_of_any_size(name):
+    encoder = create_encoder(f"timm:{name}").eval()
+    for size in (32, 64):
+        assert encoder(torch.zeros(2, 3, size, size)).shape == (2, encoder.num_features)
+
+
+def test_the_statistics_that_its_weights_expect():
+    assert normalisation_of("timm:vit_tiny_patch16_224") == ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+    with pytest.raises(UserError, match="no weights"):
+        normalisation_of("timm:resnet10x")
+
+
+def test_unknown_names_are_answered_with_near_ones():
+    with pytest.raises(UserError, match=r"timm has no model 'resnet18x': perhaps .*resnet18"):
+        create_timm("timm:resnet18x", pretrained=False)
+
+
+def test_weights_that_cannot_be_had_are_one_line(monkeypatch):
+    def fail(*_, **__):
+        raise OSError("no network\nat all")
+
+    monkeypatch.setattr("timm.create_model", fail)
+    with pytest.raises(UserError, match=r"'test_vit' could not be had \(no network\)"):
+        create_timm("test_vit", pretrained=True)
+
+
+def test_width_belongs_to_our_own():
+    with pytest.raises(ValueError, match="our own encoders"):
+        create_encoder("timm:test_vit", width=2)

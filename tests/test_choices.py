@@ -1,0 +1,89 @@
+from dataclasses import replace
+
+import pytest
+
+from semppl.choices import Facts, choose_network, choose_queue, epochs_for, told
+from semppl.config import Config, DataConfig, MethodConfig, NetConfig, ViewsConfig
+from semppl.presets import fit
+from semppl.resolve import resolved
+
+
+def facts(**changes):
+    values = {"image_size": 32, "num_images": 10_000, "num_labels": 200, "num_classes": 10, "gpu": True}
+    return Facts(**{**values, **changes})
+
+
+@pytest.mark.parametrize(
+    ("size", "images", "gpu", "expected"),
+    [
+        (28, 60_000, True, ("resnet18", 1.0, "small", 28, 512)),
+        (300, 1_000, True, ("resnet18", 1.0, "imagenet", 224, 64)),
+        (300, 50_000, True, ("resnet50", 1.0, "imagenet", 224, 512)),
+        (28, 60_000, False, ("resnet10", 0.25, "small", 28, 128)),
+        (300, 500, False, ("resnet10", 0.5, "imagenet", 64, 32)),
+    ],
+)
+def test_the_network_follows_size_number_and_device(size, images, gpu, expected):
+    c = choose_network(fit(), facts(image_size=size, num_images=images, gpu=gpu))
+    chosen = (c.net.encoder, c.net.width, c.net.stem, c.views.large_size, c.batch_size)
+    assert chosen == expected
+
+
+def test_what_the_user_wrote_stays():
+    given = Config(
+        batch_size=48,
+        views=ViewsConfig(large_size=40),
+        net=NetConfig(encoder="resnet34", width=2.0, stem="imagenet", head_hidden=77),
+        method=MethodConfig(queue_capacity=123),
+        data=DataConfig(labelled_fraction=0.5),
+        epochs=3.0,
+    )
+    for gpu in (True, False):
+        assert choose_queue(choose_network(given, facts(gpu=gpu)), facts()) == given
+
+
+def test_a_named_model_of_timm_keeps_its_width_on_a_cpu():
+    c = choose_network(Config(net=NetConfig(encoder="timm:resnet10t")), facts(gpu=False))
+    assert (c.net.width, c.net.head_hidden) == (1.0, 4096)
+
+
+def test_grey_images_need_no_changes_of_colour():
+    assert choose_network(fit(), facts()).views.colour
+    assert not choose_network(fit(), facts(grey=True)).views.colour
+
+
+def queue(epochs=10.0, batch=100, **changes):
+    c = choose_queue(Config(epochs=epochs, batch_size=batch), facts(**changes))
+    return c.method.queue_capacity, c.data.labelled_fraction
+
+
+def test_the_queue_holds_16_of_each_label_and_64_of_each_class():
+    assert queue(num_labels=30)[0] == 640
+    assert queue(num_labels=100)[0] == 1600
+    assert queue(num_labels=10_000)[0] == 2000
+
+
+def test_batches_get_labelled_images_where_the_queue_would_fill_too_late():
+    # 1,000 steps of 100 images: 3.2 labelled ones in each fill 3,200 entries after 1,000 steps, not after 100
+    assert queue(num_images=10_000, num_labels=200, num_classes=50) == (3200, 0.125)
+    assert queue(num_images=10_000, num_labels=9_000, num_classes=50)[1] is None
+    # 32 in each of 1,000 steps would be enough: 10 · 3,200 / (100 · 100,000)
+    assert queue(epochs=1000.0, num_labels=20, num_classes=50)[1] == pytest.approx(0.01)
+    assert queue(num_labels=10_000)[1] is None
+    assert queue(num_labels=0, num_images=10)[1] is None
+
+
+def test_epochs_fill_the_time():
+    assert epochs_for(10, seconds_per_step=0.1, batch_size=100, num_images=10_000) == 60
+    assert epochs_for(0.001, 0.1, 100, 10_000) == 1
+    assert epochs_for(1e6, 0.1, 100, 10_000) == 1000
+
+
+def test_the_choices_in_words():
+    c = choose_queue(replace(choose_network(fit(), facts(gpu=False, grey=True)), epochs=7.0), facts())
+    c = resolved(c, image_size=32, num_images=10_000, num_classes=10)
+    first, second = told(c, minutes=12.3)
+    assert first == "encoder resnet10, 0.25 of its width, small stem; views 2 × 32 px, no changes of colour"
+    assert second == "batch 128, 12% of it labelled, queue 2,560, adamw; 7 epochs, about 12 min"
+    assert told(replace(c, views=replace(c.views, flip=0.0)), 0.5)[0].endswith("no flips")
+    assert told(c, 0.5)[1].endswith("about 30 s")

@@ -1,0 +1,33 @@
+import pytest
+import torch
+from tests.conftest import tiny_config
+
+from semppl.config import DataConfig
+from semppl.core.cores import usable_cores
+from semppl.core.errors import UserError
+from semppl.train.device import choose_device, choose_workers, memory_for_pixels
+
+CPU = torch.device("cpu")
+
+
+def test_devices_are_checked():
+    assert choose_device("cpu") == CPU
+    with pytest.raises(UserError, match="unknown device"):
+        choose_device("abacus")
+    with pytest.raises(UserError, match="'meta' is not supported"):
+        choose_device("meta")
+    with pytest.raises(UserError, match="usable GPUs"):
+        choose_device("cuda:99")
+    if not torch.cuda.is_available():
+        assert choose_device("auto") == CPU
+
+
+def test_training_on_the_cpu_leaves_it_some_cores():
+    config = tiny_config("digits")
+    assert choose_workers(config, torch.device("cuda")) == usable_cores()
+    assert choose_workers(config, CPU) == max(usable_cores() // 2, 1)
+    assert choose_workers(tiny_config("digits", data=DataConfig(workers=0)), CPU) == 0
+
+
+def test_pixels_take_a_quarter_of_the_memory_and_at_most_4_gib():
+    assert 0 < memory_for_pixels(CPU) <= 2**32
