@@ -75,7 +75,8 @@ def test_batches_get_labelled_images_where_the_queue_would_fill_too_late():
 
 def test_epochs_fill_the_time():
     assert epochs_for(10, seconds_per_step=0.1, batch_size=100, num_images=10_000) == 60
-    assert epochs_for(0.001, 0.1, 100, 10_000) == 1
+    assert epochs_for(0.001, 0.1, 100, 10_000) == 0.1
+    assert epochs_for(0.26, 0.1, 100, 10_000) == 1.5
     assert epochs_for(1e6, 0.1, 100, 10_000) == 1000
 
 

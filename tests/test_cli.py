@@ -240,3 +240,60 @@ def test_bench_refuses_what_is_not_there(tmp_path, capsys):
     assert "nowhere: no such folder of images" in one_line(capsys)
     assert call("bench", "--encoder", "resnet11", "--device", "cpu") == 2
     assert "resnet11" in one_line(capsys)
+
+
+def quick_fit(root, out, *more):
+    flags = ["--epochs", "1", "--out", out, "--no-finetune", "--no-baselines", "--workers", "0", *TINY]
+    return call("fit", root, *flags, *more)
+
+
+def test_fit_then_predict_from_the_command_line(class_folders, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "run"
+    assert quick_fit(class_folders, out, "--labels-per-class", "4", "--batch-size", "8") == 0
+    said = capsys.readouterr().out
+    assert "36 images of 8×8 px, 9 labelled in 3 classes, 3 more labels held out" in said
+    assert "no baseline was run" in said
+    assert quick_fit(class_folders, out, "--labels-per-class", "4") == 2
+    assert "go on with --resume" in one_line(capsys)
+    assert call("fit", "--resume", "--out", out, "--no-finetune", "--no-baselines") == 0
+    capsys.readouterr()
+
+    # the exported model alone, elsewhere, without the images that it was trained on
+    (out / "model").rename(tmp_path / "moved")
+    new = tmp_path / "new"
+    (class_folders / "owl").rename(new)
+    assert call("predict", tmp_path / "moved", new, "--device", "cpu", "--workers", "0") == 0
+    table = capsys.readouterr().out.splitlines()
+    assert table[0].startswith("path,label,probability,vote_share,cosine,nearest_1")
+    assert len(table) == 13
+    assert call("predict", tmp_path / "moved", new, "--out", tmp_path / "p.csv", "--device", "cpu") == 0
+    assert (tmp_path / "p.csv").read_text().splitlines() == table
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("cat/000.png,cat\ndog/000.png,dog\n", "labels.csv: .*path,label"),
+        ("path,label\ncat/000.png,cat\nnowhere.png,dog\n", r"row 3: .*nowhere\.png"),
+        ("path,label\ncat/000.png,cat\n../out.png,dog\n", r"row 3: .*out\.png"),
+        ("path,label\ncat/000.png,cat\ndog/000.png,dog\ncat/000.png,dog\n", "row 4"),
+        ("path,label\ncat/000.png,cat\ncat/001.png,cat\n", "only one class, 'cat' .row 2"),
+        ("path,label\n", "label"),
+    ],
+)
+def test_mistakes_in_a_table_are_one_line_that_names_the_row(table, words, class_folders, tmp_path, capsys):
+    import re
+
+    (tmp_path / "labels.csv").write_text(table)
+    assert quick_fit(class_folders, tmp_path / "run", "--labels", tmp_path / "labels.csv") == 2
+    assert re.search(words, one_line(capsys))
+    assert not (tmp_path / "run").exists()
+
+
+def test_predict_says_what_is_missing(tmp_path, capsys):
+    assert call("predict") == 2
+    assert "semppl predict RUN IMAGES" in one_line(capsys)
+    assert call("predict", tmp_path, tmp_path) == 2
+    assert "no exported model here" in one_line(capsys)
+    assert call("fit") == 2
+    assert "no data: semppl fit DATA" in one_line(capsys)

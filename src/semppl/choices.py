@@ -30,8 +30,11 @@ def choose_network(config: Config, facts: Facts) -> Config:
     """
     net, views = config.net, config.views
     most = 224 if facts.gpu else 64
-    size = views.large_size or min(facts.image_size, most)
+    size = min(facts.image_size, most)
     ours = not (net.encoder or "").startswith("timm:")
+    if not ours:  # many of timm's models want multiples of their patches
+        size = max(size // 32 * 32, 32)
+    size = views.large_size or size
     deep = facts.gpu and size > 64 and facts.num_images >= 20_000
     small_stem = size <= (64 if facts.gpu else 40)
     batch = 2 ** max(min(facts.num_images // 8, 512 if facts.gpu else 128).bit_length() - 1, 1)
@@ -79,9 +82,9 @@ def choose_queue(config: Config, facts: Facts) -> Config:
 
 
 def epochs_for(minutes: float, seconds_per_step: float, batch_size: int, num_images: int) -> float:
-    """As many as fit, at least one and at most 1,000."""
-    images = minutes * 60 / seconds_per_step * batch_size
-    return float(min(max(round(images / num_images), 1), 1000))
+    """As many as fit, at most 1,000; of few a part, and at least a tenth of one."""
+    epochs = minutes * 60 / seconds_per_step * batch_size / num_images
+    return min(float(int(epochs)), 1000.0) if epochs >= 5 else max(int(10 * epochs) / 10, 0.1)
 
 
 def told(config: Config, minutes: float) -> list[str]:

@@ -10,9 +10,9 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import tyro
 
@@ -20,7 +20,7 @@ from semppl.bench.settings import BenchFlags
 from semppl.config import Config, from_yaml
 from semppl.core.errors import RunError, UserError, choose
 from semppl.core.rundir import RunDirectory
-from semppl.fit.settings import FitSettings
+from semppl.fit.settings import FitSettings, stored_settings
 from semppl.presets import PRESETS, fit
 from semppl.verbs import Bench, Demo, Fit, Predict, Pretrain
 
@@ -28,6 +28,9 @@ from semppl.verbs import Bench, Demo, Fit, Predict, Pretrain
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a verb and leave with its exit status: 0, 2 for the user's input, 1 for a failure while running."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names of files that are no valid text go out as they are
+            stream.reconfigure(errors="surrogateescape")
     try:
         verb = _parse(arguments)
         _run(verb, arguments)
@@ -74,7 +77,7 @@ def _parse(arguments: list[str]) -> object:
     start = _starting_point(arguments) if arguments[:1] in (["pretrain"], ["fit"]) else Config()
     defaults = {
         "demo": Demo(),
-        "fit": Fit(config=start),
+        "fit": Fit(config=start, **_stored_journey(arguments)),
         "predict": Predict(),
         "pretrain": Pretrain(config=start),
         "bench": Bench(),
@@ -134,6 +137,14 @@ def _starting_point(arguments: list[str]) -> Config:
     return from_yaml(run.config.read_text())
 
 
+def _stored_journey(arguments: list[str]) -> dict[str, Any]:
+    """What a journey that goes on includes."""
+    if arguments[:1] != ["fit"] or "--resume" not in arguments:
+        return {}
+    out = _value_of("--out", arguments)
+    return {} if out is None else asdict(stored_settings(Path(out)))
+
+
 def _value_of(flag: str, arguments: list[str]) -> str | None:
     """The last value of a flag, as the parser will take it."""
     value = None
@@ -187,7 +198,9 @@ def _with_source(config: Config, data: str, verb: str) -> Config:
     if not config.source:
         raise UserError(f"no data: semppl {verb} DATA (--help says what DATA may be)")
     given = config.data
-    labels, test, root = (value and _absolute(value) for value in (given.labels, given.test, given.root))
+    labels, test, root = (
+        value and str(Path(value).absolute()) for value in (given.labels, given.test, given.root)
+    )
     return replace(config, data=replace(given, labels=labels, test=test, root=root))
 
 

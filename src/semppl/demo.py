@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
-from rich.table import Table
 from torch import nn
 
 from semppl.config import Config, required
@@ -26,6 +25,7 @@ from semppl.presets import digits
 from semppl.train.build import build_state, build_views
 from semppl.train.device import choose_device
 from semppl.train.pretrain import load_for, pretrain, resolved_for
+from semppl.train.progress import print_table
 
 SUPERVISED_STEPS = 400
 
@@ -171,21 +171,11 @@ def trust_rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
 def show(results: Sequence[Result], console: Console) -> None:
     """The table, the trust in pseudo-labels and the verdict."""
     title = f"Accuracy in per cent, {_seeds(results)}"
-    _print_table(console, title, SCORE_COLUMNS, score_rows(results))
+    print_table(console, title, SCORE_COLUMNS, score_rows(results))
     console.print(f"protocol: {results[0].protocol}", highlight=False, soft_wrap=True)
     console.print(_own_classifier(results), highlight=False)
-    _print_table(console, "Pseudo-labels of the last epoch", TRUST_COLUMNS, trust_rows(results))
+    print_table(console, "Pseudo-labels of the last epoch", TRUST_COLUMNS, trust_rows(results))
     console.print(verdict(results), highlight=False, soft_wrap=True)
-
-
-def _print_table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    console.print(f"\n{title}", highlight=False)
-    table = Table()
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
 
 
 def markdown(results: Sequence[Result]) -> str:

@@ -29,3 +29,11 @@ def test_it_shows_and_writes_no_label():
     assert not hasattr(hidden, "__dict__")
     with pytest.raises(TypeError, match="written nowhere"):
         pickle.dumps(hidden)
+
+
+def test_some_of_it_can_be_forgotten():
+    hidden = HiddenLabels(torch.tensor([0, 1, 2]))
+    index = torch.arange(3)
+    table = hidden.without(torch.tensor([1])).agreement(index, index, torch.zeros(3, dtype=torch.long), 1)
+    assert table.tolist() == [[2, 2]]
+    assert hidden.agreement(index, index, torch.zeros(3, dtype=torch.long), 1).tolist() == [[3, 3]]

@@ -94,3 +94,30 @@ def test_many_unreadable_files_stop_it_unless_told_to_go_on(class_folders):
     data = given(class_folders, label_fraction=1.0, allow_unreadable=True)
     assert (len(data.names), len(data.bad)) == (36, 4)
     assert "4 unreadable: see bad_files.csv" in data.describe()
+
+
+def test_a_test_folder_inside_the_data_is_for_testing_alone(class_folders):
+    save_stripes(class_folders / "test" / "owl", [2, 2], seed=9)
+    data = given(class_folders, label_fraction=1.0, test=str(class_folders / "test"))
+    assert data.classes == ("cat", "dog", "owl")
+    assert len(data.names) == len(data.file_bytes_M) == 36
+    assert list(data.test_names) == ["test/owl/000.png", "test/owl/001.png"]
+    with pytest.raises(UserError, match=r"is test/ a class\?"):
+        given(class_folders, label_fraction=1.0)
+    with pytest.raises(UserError, match="no image of the data is left"):
+        given(class_folders / "test", label_fraction=1.0, test=str(class_folders / "test"))
+
+
+def test_a_run_inside_the_data_is_not_data(class_folders):
+    run = class_folders / "runs" / "mine"
+    save_stripes(run, [0, 1])
+    assert given(class_folders, label_fraction=1.0).classes == ("cat", "dog", "owl", "runs")
+    (run / "config.yaml").write_text("")
+    (run / "split.sha256").write_text("")
+    assert given(class_folders, label_fraction=1.0).classes == ("cat", "dog", "owl")
+
+
+def test_few_labels_of_a_flat_folder_with_a_table(tmp_path):
+    save_stripes(tmp_path, [0, 1, 0, 1])
+    (tmp_path / "labels.csv").write_text("path,label\n000.png,a\n001.png,b\n002.png,a\n003.png,b\n")
+    assert given(tmp_path, labels_per_class=1).classes == ("a", "b")

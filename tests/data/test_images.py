@@ -26,10 +26,14 @@ def test_parts_come_in_order_and_prepared(files):
     assert torch.equal(gather(files[index], corner), gather(files, corner)[index])
 
 
-def test_a_tensor_comes_as_it_is():
-    pixels = torch.arange(5 * 12, dtype=torch.uint8).view(5, 3, 2, 2)
-    assert [len(part) for part in batches(pixels, corner, batch_size=3)] == [3, 2]
-    assert gather(pixels, corner) is pixels
+def test_a_tensor_is_prepared_as_files_are():
+    pixels = torch.arange(5 * 27, dtype=torch.uint8).view(5, 3, 3, 3)
+    assert [len(part) for part in batches(pixels, first, batch_size=3)] == [3, 2]
+    assert torch.equal(gather(pixels, first), pixels[..., :1, :1])
+
+
+def first(images):
+    return images[..., :1, :1]
 
 
 def test_workers_change_nothing(files, monkeypatch):
@@ -48,3 +52,7 @@ def test_a_file_that_goes_bad_is_grey_and_named(files):
     assert image.flatten().tolist() == [128, 128, 128]
     assert "002.png: not a readable image" in problem
     assert read_or_grey(files.path(1))[1] == ""
+    problems: set[str] = set()
+    parts = gather(files, first, problems=problems)
+    assert parts[2].flatten().tolist() == [128, 128, 128]
+    assert problems == {problem}

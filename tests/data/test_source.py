@@ -138,3 +138,31 @@ def test_a_torchvision_set_by_name(monkeypatch, tmp_path):
     monkeypatch.setattr(source, "load_torchvision", lambda name, root: named if root == tmp_path else None)
     data = load_dataset(Request(source="cifar10", root=str(tmp_path)))
     assert (data.name, data.names[3], data.labels_M.tolist()) == ("CIFAR10", "CIFAR10:3", [0, 1, 0, -1])
+
+
+@pytest.mark.parametrize("option", [{"labels": "mine.csv"}, {"test": "exam"}])
+def test_tables_are_for_folders(npz, option):
+    for source_ in (str(npz), "digits", "CIFAR10"):
+        with pytest.raises(UserError, match=r"is for folders of images"):
+            load_dataset(Request(source=source_, **option))
+
+
+def test_files_of_torchvision_may_be_moved(monkeypatch, class_folders):
+    paths = sorted(str(path) for path in class_folders.rglob("*.png"))
+    named = Named(("cat", "dog", "owl"), paths, torch.arange(36) // 12, None, None)
+    monkeypatch.setattr(source, "load_torchvision", lambda *_: named)
+    data = load_dataset(Request(source="EuroSAT"))
+    assert data.names[0] == "cat/000.png"
+    assert data.images.path(0) == paths[0]
+
+
+def test_a_file_damaged_in_the_middle_is_grey_and_named(class_folders, monkeypatch):
+    damaged = class_folders / "cat" / "003.png"
+    load_dataset(Request(source=str(class_folders), labels_per_class=1))
+    content = bytearray(damaged.read_bytes())
+    content[41:60] = bytes(19)
+    damaged.write_bytes(content)
+    data = load_dataset(Request(source=str(class_folders), labels_per_class=1))
+    place = list(data.names).index("cat/003.png")
+    assert (data.images[place] == 128).all()
+    assert any("cat/003.png: not a readable image" in note for note in data.notes)

@@ -47,6 +47,8 @@ def test_the_final_exam_takes_the_best_there_is(data):
     assert final_exam(test).kind == "test"
     assert final_exam(test).mark(torch.tensor([1, 0])).tolist() == [True, False]
     assert final_exam(data).kind == "withheld"
+    held = torch.tensor([-1, -1, 1, 0, -1, 1])
+    assert final_exam(replace(data, held_out_M=held)).kind == "validation", "none is withheld any more"
     only = HiddenLabels(torch.tensor([-1, -1, 1, -1, -1, -1]))
     assert final_exam(replace(data, hidden=only)).kind == "validation"
     assert final_exam(replace(data, hidden=None, held_out_M=None)) is None
@@ -79,4 +81,9 @@ def test_better_by_more_than_chance_or_not():
     assert pair(10, 1) == (True, False)
     assert pair(1, 10) == (False, True)
     assert pair(6, 3) == (False, False)
+    # two sides: 2 / 2^5 = 0.0625 and 2 / 2^6 = 0.031; 2 · (1 + 11 + 55) / 2^11 = 0.065
+    assert pair(5, 0) == (False, False)
+    assert pair(6, 0) == (True, False)
+    assert pair(9, 2) == (False, False)
+    assert pair(4000, 3000) == (True, False)
     assert pair(0, 0) == (False, False)

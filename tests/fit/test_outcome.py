@@ -1,12 +1,25 @@
 import csv
+import io
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
+from rich.console import Console
+from tests.conftest import tiny_config
 
+from semppl.config import DataConfig
 from semppl.core.rundir import RunDirectory
+from semppl.data.images import ImageFiles
+from semppl.data.paths import Paths
+from semppl.deploy.predict import predict, prediction_table
 from semppl.evaluate.finetune import DEFAULT_SWEEP
+from semppl.fit.desk import Desk
 from semppl.fit.outcome import export, final_model, predict_rest, suggest, suspect
 from semppl.fit.tuning import Tuning
+from semppl.train.build import build_state
+from semppl.train.pretrain import load_for, resolved_for
 
 
 @pytest.fixture
@@ -69,7 +82,30 @@ def test_a_planted_wrong_label_is_suspected(make_desk, run, monkeypatch):
         encoder = Rows()
 
     desk.given_M[0] = 2
-    assert suspect(desk, Seen(), run) == 1
+    assert suspect(desk, Seen(), run) == (1, pytest.approx(35 / 36))
     (row,) = rows(run.path / "suspicious_labels.csv")
     assert (row["path"], row["label"], row["voted"]) == ("cat/000.png", "owl", "cat")
     assert (run.path / "suspicious_labels.png").exists()
+
+
+def test_predict_sees_the_same_pixels_as_fit(tmp_path, run):
+    """Equal images of a shape that is neither square nor small: kept in memory by fit, read by predict."""
+    rng = np.random.default_rng(0)
+    for i in range(24):
+        folder = tmp_path / "set" / ("ab"[i % 2])
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = rng.integers(0, 256, (100, 140, 3), dtype=np.uint8) // (1 + i % 2)
+        Image.fromarray(pixels).save(folder / f"{i}.png")
+    config = tiny_config(tmp_path / "set", data=DataConfig(labels_per_class=4, workers=0), batch_size=8)
+    config = replace(config, views=replace(config.views, large_size=96))
+    dataset = load_for(config, torch.device("cpu"))
+    assert isinstance(dataset.images, torch.Tensor)
+    desk = Desk(resolved_for(config, dataset), dataset, torch.device("cpu"), Console(quiet=True))
+    model = final_model(desk, build_state(desk.config, 2, desk.device).online, "linear", None)
+    predict_rest(desk, model, run)
+    mine = {row["path"]: row for row in rows(run.path / "predictions.csv")}
+    files = ImageFiles(tmp_path / "set", Paths(mine))
+    theirs = prediction_table(files.paths, predict(model, files, workers=0), model)
+    for row in csv.DictReader(io.StringIO(theirs)):
+        assert float(row["probability"]) == pytest.approx(float(mine[row["path"]]["probability"]), abs=2e-3)
+        assert row["label"] == mine[row["path"]]["label"]

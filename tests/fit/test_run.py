@@ -63,7 +63,7 @@ def test_from_a_messy_folder_and_a_table_to_a_result(class_folders, tmp_path):
     assert result["split_sha256"] == (out / "split.sha256").read_text().split()[0]
     assert (out / "model" / "model.safetensors").is_file()
 
-    with pytest.raises(UserError, match="holds a run: go on with --resume"):
+    with pytest.raises(UserError, match="is not empty: go on with --resume"):
         go(config, out)
     again = go(resumed(out), out, resume=True)
     assert "going on from step 5 of 5" in again

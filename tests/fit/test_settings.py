@@ -1,7 +1,12 @@
 import sys
+from dataclasses import asdict
 from subprocess import run
 
-from semppl.fit.settings import FitSettings
+import pytest
+import yaml
+
+from semppl.core.errors import UserError
+from semppl.fit.settings import FitSettings, stored_settings
 
 
 def test_everything_is_included_by_default():
@@ -14,3 +19,11 @@ def test_everything_is_included_by_default():
 def test_flags_need_no_torch():
     code = "import sys, semppl.fit.settings; sys.exit('torch' in sys.modules)"
     assert run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_run_that_goes_on_knows_what_it_includes(tmp_path):
+    with pytest.raises(UserError, match="not started by `semppl fit`"):
+        stored_settings(tmp_path)
+    settings = FitSettings(minutes=7.0, baselines=False)
+    (tmp_path / "fit.yaml").write_text(yaml.safe_dump(asdict(settings)))
+    assert stored_settings(tmp_path) == settings

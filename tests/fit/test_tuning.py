@@ -23,7 +23,8 @@ def test_rates_are_chosen_on_the_validation_labels(desk, online, monkeypatch):
 
     monkeypatch.setattr(tuning, "tune", spy)
     exam, validation = final_exam(desk.dataset), validation_exam(desk.dataset)
-    how, row = fine_tuned(desk, online, exam, validation, seconds=0.0)
+    how, row, model = fine_tuned(desk, online, exam, validation, seconds=0.0)
+    assert torch.equal(row.right_N, exam.mark(answers(desk, model, exam)))
     assert tuple(tried) == DEFAULT_SWEEP
     assert how.rates in DEFAULT_SWEEP
     assert (row.name, row.way, len(row.right_N)) == ("SemPPL", "fine-tuned", 21)
@@ -32,7 +33,7 @@ def test_rates_are_chosen_on_the_validation_labels(desk, online, monkeypatch):
 
 def test_without_validation_one_setting_is_taken(make_desk, online):
     desk = make_desk(validation=0.0)
-    how, row = fine_tuned(desk, online, final_exam(desk.dataset), None, seconds=0.0)
+    how, row, _ = fine_tuned(desk, online, final_exam(desk.dataset), None, seconds=0.0)
     assert how == Tuning(DEFAULT_SWEEP[1], 2)
     assert row.validation is None
 

@@ -63,3 +63,13 @@ def test_a_row_as_json_has_no_single_answers():
         "validation_accuracy": 70.0,
         "training_seconds": 5.0,
     }
+
+
+def test_labels_of_training_prove_nothing():
+    exam = Exam("training", torch.zeros(100, 3, 1, 1), lambda answer: answer > 0)
+    assert verdict([row(OURS, "linear", 100), row(START, "linear", 30)], exam).startswith("Not measured")
+
+
+def test_a_choice_on_the_same_labels_is_said():
+    exam = Exam("validation", torch.zeros(100, 3, 1, 1), lambda answer: answer > 0)
+    assert "a little too good" in verdict([row(OURS, "linear", 90), row(START, "linear", 30)], exam)

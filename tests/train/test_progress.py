@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from semppl.train.progress import ProgressReport, StageProgress, words
+from semppl.train.progress import ProgressReport, StageProgress, print_table, words
 
 ROW = {
     "step": 5,
@@ -57,3 +57,11 @@ def test_a_stage_speaks_now_and_then_without_a_terminal():
     with StageProgress(Console(file=out, width=200), "predicting", 3000) as progress:
         progress.advance(1000)
     assert out.getvalue() == ""
+
+
+def test_a_table_is_printed_whole():
+    out = io.StringIO()
+    print_table(Console(file=out, width=80), "Title", ("name", "value"), [("a", "1.0"), ("b", "22.0")])
+    lines = out.getvalue().splitlines()
+    assert lines[1] == "Title"
+    assert "│ b    │  22.0 │" in lines

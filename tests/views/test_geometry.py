@@ -7,7 +7,7 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms.functional import resized_crop
 from torchvision.transforms.v2 import functional as v2
 
-from semppl.views.geometry import crop_resize, cut_image, cut_views, draw_boxes, resize_whole
+from semppl.views.geometry import crop_resize, cut_image, cut_views, draw_boxes
 from semppl.views.masking import Saliency
 from semppl.views.recipe import View
 
@@ -197,12 +197,8 @@ def test_the_seed_decides_the_crops_and_each_view_draws_its_own():
 def test_a_whole_image_is_resized_as_torchvision_does(height, width, size):
     images = _noise(3, height, width)
     reference = torch.stack([_torchvision(x, [0, 0, height, width], size) for x in images])
-    assert _disagreement(resize_whole(images, size), reference).max() <= 1
-
-
-def test_a_whole_image_of_the_right_size_is_left_alone():
-    images = _noise(2, 9, 9)
-    assert torch.equal(resize_whole(images, 9), images)
+    box = torch.tensor([0.0, 0.0, height, width]).expand(3, 4)
+    assert _disagreement(crop_resize(images, box, size), reference).max() <= 1
 
 
 def _whole(size: int) -> View:

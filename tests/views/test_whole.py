@@ -1,33 +1,27 @@
 import pytest
 import torch
 
-from semppl.views.geometry import resize_whole
 from semppl.views.whole import whole_crop, whole_view
 
 MEAN, STD = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0.5, 1.0, 2.0])
 
 
-def test_an_image_of_the_right_size_is_only_normalised():
-    images = torch.randint(256, (5, 3, 4, 4), dtype=torch.uint8)
-    for n in range(5):
-        for c in range(3):
-            expected = (images[n, c].double() / 255 - MEAN[c]) / STD[c]
-            torch.testing.assert_close(
-                whole_view(images, 4, MEAN, STD)[n, c].double(), expected, atol=1e-6, rtol=0
-            )
+def test_pixels_are_normalised_by_channel():
+    crops = torch.randint(256, (5, 3, 4, 4), dtype=torch.uint8)
+    view = whole_view(crops, MEAN, STD)
+    for c in range(3):
+        assert torch.allclose(view[:, c], (crops[:, c] / 255 - MEAN[c]) / STD[c])
 
 
-def test_another_size_is_resized_as_a_whole():
-    images = torch.randint(256, (2, 3, 6, 9), dtype=torch.uint8)
-    same_size = whole_view(resize_whole(images, 4), 4, MEAN, STD)
-    assert torch.equal(whole_view(images, 4, MEAN, STD), same_size)
+def test_an_image_of_the_right_size_stays_as_it_is():
+    images = torch.randint(256, (5, 3, 8, 8), dtype=torch.uint8)
+    assert torch.equal(whole_crop(8, images), images)
 
 
-def test_looking_changes_nothing():
-    images = torch.randint(256, (2, 3, 4, 4), dtype=torch.uint8)
-    before = images.clone()
-    whole_view(images, 4, MEAN, STD)
-    assert torch.equal(images, before)
+@pytest.mark.parametrize("size", [5, 96])
+def test_many_images_are_cropped_as_each_by_itself(size):
+    images = torch.randint(256, (3, 3, 20, 33), dtype=torch.uint8)
+    assert torch.equal(whole_crop(size, images), torch.stack([whole_crop(size, image) for image in images]))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 40), (40, 5), (1, 3000), (97, 97)])

@@ -27,6 +27,12 @@ class HiddenLabels:
         """The same on a device, so that asking there waits for nothing."""
         return HiddenLabels(self._truth_M.to(device))
 
+    def without(self, index_N: Tensor) -> "HiddenLabels":
+        """The same, with nothing known of some images."""
+        truth_M = self._truth_M.clone()
+        truth_M[index_N] = UNLABELLED
+        return HiddenLabels(truth_M)
+
     def agreement(self, index_B: Tensor, guess_B: Tensor, group_B: Tensor, groups: int) -> Tensor:
         """[groups, 2]: right guesses and guesses in each group; group −1 and unknown truth do not count."""
         truth_B = self._truth_M[index_B]

@@ -51,20 +51,27 @@ class RunDirectory:
         """Whether a run is here."""
         return self.config.is_file()
 
-    def prepare_(self, config: str, *, overwrite: bool) -> None:
-        """Make the folder of a new run with its configuration; a folder that holds anything else stays."""
+    @property
+    def _full(self) -> bool:
+        return self.path.is_dir() and any(self.path.iterdir())
+
+    def require_free(self, *, overwrite: bool) -> None:
+        """Refuse a place where a new run would be in somebody's way."""
         if self.path.is_file():
             raise UserError(f"{self.path} is a file: choose another --out")
-        full = self.path.is_dir() and any(self.path.iterdir())
-        if full and not overwrite:
+        if self._full and not overwrite:
             hint = "go on with --resume, replace it with --overwrite, or choose another --out"
             raise UserError(f"{self.path} is not empty: {hint}")
-        if full and not self.exists:
+        if self._full and not self.exists:
             raise UserError(
                 f"{self.path} holds no run of ours, so it is not overwritten: choose another --out"
             )
+
+    def prepare_(self, config: str, *, overwrite: bool) -> None:
+        """Make the folder of a new run with its configuration; a folder that holds anything else stays."""
+        self.require_free(overwrite=overwrite)
         try:
-            if full:  # aside first: what a crash leaves is either a run or not in the way
+            if self._full:  # aside first: what a crash leaves is either a run or not in the way
                 aside = self.path.resolve().with_name(f".{self.path.name}.{os.getpid()}.old")
                 self.path.resolve().replace(aside)
                 shutil.rmtree(aside)

@@ -69,7 +69,7 @@ class Dataset:
     @cached_property
     def fingerprint(self) -> str:
         """sha256 of the training pixels; of files, their names and sizes, so that it costs no reading."""
-        if isinstance(self.images, Tensor):
+        if isinstance(self.images, Tensor) and self.file_bytes_M is None:
             return sha256(self.images.contiguous().numpy().data).hexdigest()
         told = sha256()
         sizes = self.file_bytes_M.tolist() if self.file_bytes_M is not None else [0] * len(self.names)

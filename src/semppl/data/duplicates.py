@@ -8,24 +8,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
 from semppl.data.dataset import Dataset
 from semppl.data.images import ImageFiles
 
 Groups = Sequence[Sequence[int]]
+_MOST_BYTES: Final = 2**33
 
 
 def without_duplicates(dataset: Dataset) -> Dataset:
     """Of equal files with a label one keeps it; equal files with different labels keep none.
 
     Test images that are also among the training images are left out of the test. Arrays are taken as they
-    are.
+    are, and so are files where looking would mean to read more than 8 GiB.
     """
     images, tests = dataset.images, dataset.test_images
     if not isinstance(images, ImageFiles) or dataset.file_bytes_M is None:
@@ -41,9 +44,19 @@ def without_duplicates(dataset: Dataset) -> Dataset:
 
     wanted_G = torch.ones(len(bytes_G), dtype=torch.bool)
     wanted_G[:num_images] = dataset.labels_M != UNLABELLED
+    if int(bytes_G[candidates(bytes_G.numpy(), wanted_G.numpy())].sum()) > _MOST_BYTES:
+        note = "equal images were not looked for: more than 8 GiB would have to be read"
+        return replace(dataset, notes=(*dataset.notes, note))
     groups = duplicate_groups(path_of, bytes_G.numpy(), wanted_G.numpy())
     labels_M, notes = _one_label_each(dataset, groups)
-    dataset = replace(dataset, labels_M=labels_M, notes=(*dataset.notes, *notes))
+    copies = torch.tensor([i for group in groups for i in group if i < num_images], dtype=torch.long)
+    dataset = replace(
+        dataset,
+        labels_M=labels_M,
+        # an image that equals a labelled one would be an easy question
+        hidden=None if dataset.hidden is None else dataset.hidden.without(copies),
+        notes=(*dataset.notes, *notes),
+    )
     seen = [i - num_images for group in groups if group[0] < num_images for i in group if i >= num_images]
     return _without_tests(dataset, seen) if seen else dataset
 
@@ -55,15 +68,19 @@ def duplicate_groups(
 
     Only files as long as a wanted one are read, so among photographs this costs little.
     """
-    candidates = np.flatnonzero(np.isin(bytes_G, np.unique(bytes_G[wanted_G])))
-    lengths, counts = np.unique(bytes_G[candidates], return_counts=True)
-    candidates = candidates[np.isin(bytes_G[candidates], lengths[counts > 1])]
     groups: dict[bytes, list[int]] = defaultdict(list)
-    for index in candidates.tolist():
+    for index in candidates(bytes_G, wanted_G).tolist():
         content = _content(path_of(index))
         if content is not None:
             groups[content].append(index)
     return [group for group in groups.values() if len(group) > 1 and wanted_G[group].any()]
+
+
+def candidates(bytes_G: NDArray[np.int64], wanted_G: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Files that are as long as a wanted one and as another one."""
+    index = np.flatnonzero(np.isin(bytes_G, np.unique(bytes_G[wanted_G])))
+    lengths, counts = np.unique(bytes_G[index], return_counts=True)
+    return index[np.isin(bytes_G[index], lengths[counts > 1])]
 
 
 def _content(path: str) -> bytes | None:
@@ -98,6 +115,8 @@ def _without_tests(dataset: Dataset, seen: list[int]) -> Dataset:
     kept_T = torch.ones(len(labels_T), dtype=torch.bool)
     kept_T[seen] = False
     index_T = kept_T.nonzero().squeeze(1)
+    if not len(index_T):
+        raise UserError("all test images are also among the training images: give others with --test")
     note = f"{len(seen):,} test images are also among the training images: left out of the test"
     sides, sizes = dataset.test_sides_T2, dataset.test_bytes_T
     return replace(

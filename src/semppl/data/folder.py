@@ -17,6 +17,7 @@ from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
 from semppl.data.dataset import Dataset
 from semppl.data.images import ImageFiles
+from semppl.data.paths import Paths
 from semppl.data.request import Request
 from semppl.data.scan import Bad, Scan, require_readable, scan
 from semppl.data.table import read_labels
@@ -41,7 +42,7 @@ class _Layout:
 def load_folder(request: Request) -> Dataset:
     """All images with all labels that were given; `sizes` says which could be kept in memory."""
     layout = _layout(Path(request.source), request)
-    found = _scanned(layout.train, request)
+    found = _without(_scanned(layout.train, request), layout.test)
     notes: tuple[str, ...] = ()
     if layout.table is not None:
         unreadable = {bad.path for bad in found.bad}
@@ -49,8 +50,7 @@ def load_folder(request: Request) -> Dataset:
         classes, labels_M, notes = table.classes, table.labels_M, table.notes
     else:
         classes, labels_M = _class_folders(found.paths)
-        if len(classes) == 1:
-            raise UserError(f"{layout.train}: only one class folder, {classes[0]!r}: at least two are needed")
+        _require_classes(classes, layout.train)
     given = Dataset(
         name=Path(request.source).resolve().name,
         images=ImageFiles(layout.train, found.paths),
@@ -71,7 +71,9 @@ def _layout(root: Path, request: Request) -> _Layout:
         raise UserError(f"--test {test}: no such folder or table")
     if request.labels is not None and not request.labels.endswith(".txt"):
         return _Layout(root, Path(request.labels), test)
-    folders = {path.name: path for path in root.iterdir() if path.is_dir()}
+    folders = _folders(root)
+    if request.simulates and not folders and (root / _TABLE).is_file():
+        return _Layout(root, root / _TABLE, test)
     if _TRAIN in folders and (request.simulates or request.labels is not None):
         inside = next((folders[name] for name in _TEST if name in folders), None)
         return _Layout(folders[_TRAIN], None, test or inside)
@@ -88,6 +90,13 @@ def _layout(root: Path, request: Request) -> _Layout:
     )
 
 
+def _folders(root: Path) -> dict[str, Path]:
+    try:
+        return {path.name: path for path in root.iterdir() if path.is_dir()}
+    except OSError as error:
+        raise UserError(f"{root}: this folder cannot be read ({error.strerror})") from error
+
+
 def _scanned(root: Path, request: Request) -> Scan:
     found = scan(root, workers=request.workers)
     if not request.allow_unreadable:
@@ -95,6 +104,35 @@ def _scanned(root: Path, request: Request) -> Scan:
     if not len(found.paths):
         raise UserError(f"{root}: none of its {len(found.bad)} images can be read: {found.bad[0].reason}")
     return found
+
+
+def _require_classes(classes: tuple[str, ...], root: Path) -> None:
+    if len(classes) == 1:
+        raise UserError(f"{root}: only one class folder, {classes[0]!r}: at least two are needed")
+    if parts := [name for name in classes if name in (_TRAIN, *_TEST)]:
+        raise UserError(
+            f"{root}: is {parts[0]}/ a class? Point at {root / _TRAIN} and give --test, or rename it"
+        )
+
+
+def _without(found: Scan, test: Path | None) -> Scan:
+    """A test folder inside the data is for testing alone."""
+    root = found.root.resolve()
+    if test is None or not test.is_dir() or not test.resolve().is_relative_to(root):
+        return found
+    prefix = test.resolve().relative_to(root).as_posix() + "/"
+    kept = np.array([i for i, path in enumerate(found.paths) if not path.startswith(prefix)], dtype=np.int64)
+    if not len(kept):
+        raise UserError(f"--test {test}: no image of the data is left to train on")
+    return replace(
+        found,
+        paths=found.paths.take(kept),
+        widths_M=found.widths_M[kept],
+        heights_M=found.heights_M[kept],
+        bytes_M=found.bytes_M[kept],
+        mtime_M=found.mtime_M[kept],
+        bad=tuple(bad for bad in found.bad if not bad.path.startswith(prefix)),
+    )
 
 
 def _class_folders(paths: Sequence[str]) -> tuple[tuple[str, ...], Labels]:
@@ -127,9 +165,8 @@ def _with_test(given: Dataset, test: Path | None, request: Request) -> Dataset:
         given,
         test_images=ImageFiles(test, found.paths),
         test_labels_T=_renumbered(labels_T, classes, given.classes, str(test)),
-        test_names=[str(test / path) for path in found.paths],
+        test_names=Paths(f"{test.name}/{path}" for path in found.paths),
         test_bytes_T=torch.from_numpy(found.bytes_M),
-        sides_M2=given.sides_M2,
         test_sides_T2=sides,
         bad=(*given.bad, *(Bad(str(test / bad.path), bad.reason) for bad in found.bad)),
     )

@@ -19,7 +19,7 @@ from semppl.data.image import read_image
 from semppl.data.paths import Paths
 
 Prepare = Callable[[Tensor], Tensor]
-"""One uint8 image [3,H,W] of any size → one of a fixed size; picklable."""
+"""One uint8 image [3,H,W] of any size, or many of one size → of a fixed size; picklable."""
 
 # below this many files starting workers takes longer than they save
 _FEW: Final = 256
@@ -62,34 +62,51 @@ def read_or_grey(path: str) -> tuple[Tensor, str]:
 
 
 def batches(
-    images: Images, prepare: Prepare, *, batch_size: int = 256, workers: int | None = None
+    images: Images,
+    prepare: Prepare,
+    *,
+    batch_size: int = 256,
+    workers: int | None = None,
+    problems: set[str] | None = None,
 ) -> Iterator[Tensor]:
-    """uint8 parts in order. A tensor comes as it is; files are read by worker processes and prepared."""
+    """uint8 parts in order, prepared; files are read by worker processes.
+
+    A file that cannot be read is grey; `problems` gets to know of it.
+    """
     if isinstance(images, Tensor):
-        yield from images.split(batch_size)
+        yield from (prepare(part) for part in images.split(batch_size))
         return
     several = usable_cores() if workers is None else workers
-    yield from DataLoader(
+    for part, wrong in DataLoader(
         _Prepared(images, prepare),
         batch_size=batch_size,
         num_workers=several if len(images) > _FEW else 0,
-    )
+        collate_fn=_collated,
+    ):
+        if problems is not None:
+            problems.update(wrong)
+        yield part
 
 
-def gather(images: Images, prepare: Prepare, *, workers: int | None = None) -> Tensor:
+def gather(
+    images: Images, prepare: Prepare, *, workers: int | None = None, problems: set[str] | None = None
+) -> Tensor:
     """All of them in one tensor."""
-    if isinstance(images, Tensor):
-        return images
-    return torch.cat(list(batches(images, prepare, workers=workers)))
+    return torch.cat(list(batches(images, prepare, workers=workers, problems=problems)))
+
+
+def _collated(rows: list[tuple[Tensor, str]]) -> tuple[Tensor, list[str]]:
+    return torch.stack([image for image, _ in rows]), [problem for _, problem in rows if problem]
 
 
 @final
-class _Prepared(TorchDataset[Tensor]):
+class _Prepared(TorchDataset[tuple[Tensor, str]]):
     def __init__(self, files: ImageFiles, prepare: Prepare) -> None:
         self._files, self._prepare = files, prepare
 
     def __len__(self) -> int:
         return len(self._files)
 
-    def __getitem__(self, index: int) -> Tensor:
-        return self._prepare(read_or_grey(self._files.path(index))[0])
+    def __getitem__(self, index: int) -> tuple[Tensor, str]:
+        image, problem = read_or_grey(self._files.path(index))
+        return self._prepare(image), problem

@@ -133,13 +133,18 @@ def _look(entry: os.DirEntry[str]) -> tuple[str, int, int] | None:
     is_image = name[name.rfind(".") :].lower() in SUFFIXES
     try:
         if not is_image:
-            return (name + "/", 0, 0) if entry.is_dir() else None
+            return (name + "/", 0, 0) if entry.is_dir() and not _holds_a_run(entry.path) else None
         found = entry.stat()
     except OSError:
         return (name, NO_BYTES, 0) if is_image else None
     if stat.S_ISREG(found.st_mode):
         return name, found.st_size, found.st_mtime_ns
     return (name + "/", 0, 0) if stat.S_ISDIR(found.st_mode) else None
+
+
+def _holds_a_run(folder: str) -> bool:
+    """The pictures of a run of ours are not data."""
+    return (Path(folder) / "split.sha256").is_file() and (Path(folder) / "config.yaml").is_file()
 
 
 def _in_order(folders: dict[str, _Folder], sizes: "array[int]", times: "array[int]") -> Iterator[str]:

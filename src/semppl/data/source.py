@@ -1,5 +1,6 @@
 """From what the user points at to a data set with few labels. Shapes: M images, T test images."""
 
+import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -45,6 +46,8 @@ def _given(request: Request) -> Dataset:
     """With all labels that there are."""
     source = request.source
     path, named = Path(source), is_torchvision_name(source)
+    if not path.is_dir():
+        _refuse_tables(request)
     if source == "digits":
         return load_digits()
     if source.endswith(".npz"):
@@ -59,11 +62,16 @@ def _given(request: Request) -> Dataset:
     )
 
 
+def _refuse_tables(request: Request) -> None:
+    for flag, value in (("--labels", request.labels), ("--test", request.test)):
+        if value is not None:
+            raise UserError(f"{flag} {value} is for folders of images: {request.source} brings its own")
+
+
 def _from_torchvision(name: str, request: Request) -> Dataset:
     named = load_torchvision(name, None if request.root is None else Path(request.root))
     images, tests = (
-        ImageFiles(Path("/"), Paths(path.lstrip("/") for path in part)) if isinstance(part, list) else part
-        for part in (named.images, named.test_images)
+        _files(part) if isinstance(part, list) else part for part in (named.images, named.test_images)
     )
     if images is None:
         raise UserError(f"{name}: no training images")
@@ -82,6 +90,12 @@ def _from_torchvision(name: str, request: Request) -> Dataset:
     )
 
 
+def _files(paths: list[str]) -> ImageFiles:
+    """Named by what follows the folder that they share, so that they may be moved."""
+    root = Path(os.path.commonpath(paths)) if len(paths) > 1 else Path(paths[0]).parent
+    return ImageFiles(root, Paths(path[len(str(root)) :].lstrip("/") for path in paths))
+
+
 def _kept(given: Dataset, request: Request) -> Dataset:
     """Labels that are not asked for become hidden truth."""
     truth_M, classes, notes = given.labels_M, given.classes, given.notes
@@ -89,13 +103,16 @@ def _kept(given: Dataset, request: Request) -> Dataset:
         raise UserError(
             f"{request.source}: labels per class cannot be asked of a file that has y_hidden already"
         )
-    if request.labels_per_class is not None and request.label_fraction is not None:
-        raise UserError("--labels-per-class and --label-fraction both choose labels: give one of them")
+    listed = request.labels is not None and request.labels.endswith(".txt")
+    if [request.labels_per_class is not None, request.label_fraction is not None, listed].count(True) > 1:
+        raise UserError(
+            "--labels-per-class, --label-fraction and a list of names all choose labels: give one of them"
+        )
     if request.labels_per_class is not None:
         kept_M = keep_per_class(truth_M, request.labels_per_class, classes, request.seed)
     elif request.label_fraction is not None:
         kept_M = keep_fraction(truth_M, request.label_fraction, classes, request.seed)
-    elif request.labels is not None and request.labels.endswith(".txt"):
+    elif request.labels is not None and listed:
         listed_M, sentence = read_subset(Path(request.labels), given.names)
         kept_M = truth_M.where(torch.from_numpy(listed_M), UNLABELLED)
         notes = (*notes, f"labels are those of {sentence}")
@@ -142,13 +159,12 @@ def _in_memory(dataset: Dataset, request: Request) -> Dataset:
         raise UserError(f"--feed resident: images cannot be kept in memory: {why}; use --feed streaming")
     if request.feed == "streaming" or not fits or shape is None:
         return dataset
-    whole = partial(_as_size, shape)
-    tests = dataset.test_images
-    return replace(
-        dataset,
-        images=gather(dataset.images, whole, workers=request.workers),
-        test_images=None if tests is None else gather(tests, whole, workers=request.workers),
-    )
+    read = partial(gather, prepare=partial(_as_size, shape), workers=request.workers)
+    damaged: set[str] = set()
+    images = read(dataset.images, problems=damaged)
+    tests = None if dataset.test_images is None else read(dataset.test_images, problems=damaged)
+    notes = tuple(f"{problem}: a grey image stands for it" for problem in sorted(damaged))
+    return replace(dataset, images=images, test_images=tests, notes=(*dataset.notes, *notes))
 
 
 def _one_size(dataset: Dataset) -> tuple[int, int] | None:

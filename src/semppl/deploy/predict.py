@@ -19,7 +19,7 @@ from semppl.data.images import ImageFiles, Images
 from semppl.data.paths import Paths
 from semppl.data.scan import Bad, scan
 from semppl.deploy.model import Model, load_model
-from semppl.evaluate.bank import Answer
+from semppl.evaluate.bank import TEMPERATURE, Answer
 from semppl.evaluate.features import whole_batches
 from semppl.train.device import choose_device
 from semppl.train.progress import StageProgress
@@ -48,16 +48,27 @@ class Predictions:
 
 @torch.inference_mode()
 def predict(
-    model: Model, images: Images, *, workers: int | None = None, advance: Callable[[int], None] | None = None
+    model: Model,
+    images: Images,
+    *,
+    workers: int | None = None,
+    advance: Callable[[int], None] | None = None,
+    problems: set[str] | None = None,
 ) -> Predictions:
-    """Answers for all images; `advance` hears how many are done."""
+    """Answers for all images; `advance` hears how many are done, `problems` of files that cannot be read."""
     sample_S = evenly(torch.arange(len(images)), _KEPT)
     kept_N = torch.zeros(len(images), dtype=torch.bool)
     kept_N[sample_S] = True
     labels, probabilities, answers, features = [], [], [], []
     done = 0
     for views in whole_batches(
-        images, size=model.size, mean_3=model.mean_3, std_3=model.std_3, batch_size=256, workers=workers
+        images,
+        size=model.size,
+        mean_3=model.mean_3,
+        std_3=model.std_3,
+        batch_size=256,
+        workers=workers,
+        problems=problems,
     ):
         features_BF = model.encoder(views).float()
         probability_BY = model.head(features_BF).float().softmax(1).cpu()
@@ -82,7 +93,9 @@ def predict(
     )
 
 
-def share_of(labels_N: Tensor, answer: Answer, bank_labels_L: Tensor, temperature: float = 0.1) -> Tensor:
+def share_of(
+    labels_N: Tensor, answer: Answer, bank_labels_L: Tensor, temperature: float = TEMPERATURE
+) -> Tensor:
     """Share of the votes for given labels, weighed as the bank weighs them."""
     weight_NK = torch.softmax(answer.cosine_NK.double() / temperature, dim=1)
     agrees_NK = bank_labels_L[answer.near_NK] == labels_N[:, None]
@@ -134,9 +147,12 @@ def predict_folder(
     if out is not None and not out.absolute().parent.is_dir():
         raise UserError(f"{out}: no such folder to write to")
     files, bad = _found(images, workers)
+    damaged: set[str] = set()
     with StageProgress(console, "predicting", len(files)) as progress:
-        said = predict(model, files, workers=workers, advance=progress.advance)
+        said = predict(model, files, workers=workers, advance=progress.advance, problems=damaged)
     table = prediction_table(files.paths, said, model)
+    for problem in sorted(damaged):
+        console.print(f"{problem}: its label means nothing", highlight=False, soft_wrap=True)
     for one in bad[:_NAMED]:
         console.print(f"left out: {one.path}: {one.reason}", highlight=False, soft_wrap=True)
     if len(bad) > _NAMED:

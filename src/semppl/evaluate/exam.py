@@ -14,7 +14,7 @@ from semppl.core.labels import UNLABELLED
 from semppl.data.dataset import Dataset, evenly
 from semppl.data.images import Images
 
-Kind = Literal["test", "withheld", "validation"]
+Kind = Literal["test", "withheld", "validation", "training"]
 
 # images of an exam: more make it longer and not much surer
 MOST: Final = 10_000
@@ -39,17 +39,21 @@ class Exam:
             "test": "test images",
             "withheld": "images whose label was withheld",
             "validation": "labels held out for validation",
+            "training": "labels of training itself",
         }
         return f"{len(self):,} {words[self.kind]}"
 
 
 def final_exam(dataset: Dataset) -> Exam | None:
-    """On test images if there are any, else on withheld labels, else on the validation labels."""
+    """On test images if there are any, else on withheld or on validation labels, whichever are more."""
     if dataset.test_images is not None and dataset.test_labels_T is not None and len(dataset.test_labels_T):
         index = evenly(torch.arange(len(dataset.test_labels_T)), MOST)
         truth = dataset.test_labels_T[index]
         return Exam("test", dataset.test_images[index], partial(_equal, truth))
-    return withheld_exam(dataset) or validation_exam(dataset)
+    withheld, validation = withheld_exam(dataset), validation_exam(dataset)
+    if withheld is not None and (validation is None or len(withheld) >= len(validation)):
+        return withheld
+    return validation
 
 
 def withheld_exam(dataset: Dataset) -> Exam | None:
@@ -108,7 +112,13 @@ def marked(right_N: Tensor) -> Mark:
 
 
 def surely_better(right_N: Tensor, other_N: Tensor) -> bool:
-    """Whether the first of two on the same images is better by more than chance (McNemar, 95 %)."""
+    """Whether the first of two on the same images is better by more than chance.
+
+    McNemar's test in its exact form: among the images on which one of the two is right, heads or tails, two
+    sides, 5 %.
+    """
     wins = int((right_N & ~other_N).sum())
     losses = int((~right_N & other_N).sum())
-    return wins - losses > _Z * math.sqrt(max(wins + losses, 1))
+    count = wins + losses
+    tail = sum(math.comb(count, i) for i in range(losses + 1))
+    return wins > losses and 2 * tail * 20 <= 2**count

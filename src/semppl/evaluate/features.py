@@ -18,11 +18,12 @@ def whole_batches(
     std_3: Tensor,
     batch_size: int = 512,
     workers: int | None = None,
+    problems: set[str] | None = None,
 ) -> Iterator[Tensor]:
     """Normalised whole images [B,3,s,s] on the device of the statistics, in order."""
     prepare = partial(whole_crop, size)
-    for part in batches(images, prepare, batch_size=batch_size, workers=workers):
-        yield whole_view(part, size, mean_3, std_3)
+    for part in batches(images, prepare, batch_size=batch_size, workers=workers, problems=problems):
+        yield whole_view(part, mean_3, std_3)
 
 
 @torch.no_grad()

@@ -29,7 +29,6 @@ PAPER_BATCHES: Final = (512, 1024, 2048)
 _PER: Final = 256
 _MOMENTUM: Final = 0.9
 _DROP: Final = 0.2
-_CLASSIFIER_SIGMA: Final = 0.01
 
 Crops = Callable[[Tensor, torch.Generator], Tensor]
 """Positions [B] of labelled images and a generator, both on the CPU → float views [B,3,s,s] on the device."""
@@ -77,13 +76,17 @@ def first_layer(projector: nn.Sequential) -> nn.Sequential:
 
 
 def create_network(encoder: nn.Module, hidden: nn.Sequential, *, classes: int, seed: int) -> FineTuned:
-    """Copies of the given modules that can be trained, and a classifier with small weights and biases 0."""
+    """Copies of the given modules that can be trained, and a classifier.
+
+    Its weights are normal with σ = 1/√hidden, cut off at 2σ, its biases 0.
+    """
     first, *others = hidden
     if not isinstance(first, nn.Linear) or [type(layer) for layer in others] != [nn.BatchNorm1d, nn.ReLU]:
         raise ValueError(f"the hidden layer is Linear, BatchNorm1d, ReLU (see first_layer), not {hidden}")
     classifier = nn.utils.skip_init(nn.Linear, first.out_features, classes)
     rng = generator(seed, "finetune/classifier")
-    nn.init.normal_(classifier.weight, std=_CLASSIFIER_SIGMA, generator=rng)
+    sigma = first.out_features**-0.5
+    nn.init.trunc_normal_(classifier.weight, std=sigma, a=-2 * sigma, b=2 * sigma, generator=rng)
     nn.init.zeros_(classifier.bias)
     return FineTuned(deepcopy(encoder), deepcopy(hidden), classifier).requires_grad_()
 

@@ -3,15 +3,20 @@
 Shapes: N images asked about, L labelled images, F features, Y classes.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from torch import Tensor
 
 # inverse strengths of the penalty, for features of unit variance
 STRENGTHS = tuple(float(10.0**power) for power in range(-4, 3))
+
+# labels that choose among them
+_MOST: Final = 2000
 
 
 class LinearFit(NamedTuple):
@@ -31,18 +36,14 @@ def fit_linear(labelled_LF: Tensor, labels_L: Tensor, *, classes: int, seed: int
     Features are centred and divided by one number, their standard deviation over all dimensions: dividing
     each dimension by its own would blow up those that hardly vary in a few labelled images. The penalty is
     chosen by cross-validation inside the given labels; with a single image in some class there is nothing to
-    hold out and the strength is 1. A class without a label is never answered.
+    hold out and the strength is 1. Of more than 2,000 labels a part chooses. A class without a label is never
+    answered.
     """
     features_LF = labelled_LF.double()
     mean_F = features_LF.mean(0)
     scale = (features_LF - mean_F).square().mean().sqrt().clamp(min=1e-12)
-    least = int(torch.bincount(labels_L)[labels_L].min())
-    model = LogisticRegression(max_iter=2000)
-    if least >= 2:
-        folds = StratifiedKFold(n_splits=min(least, 5), shuffle=True, random_state=seed)
-        model = GridSearchCV(model, {"C": STRENGTHS}, cv=folds)
-    model.fit(((features_LF - mean_F) / scale).numpy(), labels_L.numpy())
-    best = model.best_estimator_ if least >= 2 else model
+    x, y = ((features_LF - mean_F) / scale).numpy(), labels_L.numpy()
+    best = LogisticRegression(max_iter=2000, C=_strength(x, y, seed)).fit(x, y)
     weight, bias = torch.from_numpy(best.coef_), torch.from_numpy(best.intercept_)
     if len(weight) == 1:  # of two classes scikit-learn fits the second alone
         weight, bias = (
@@ -55,6 +56,22 @@ def fit_linear(labelled_LF: Tensor, labels_L: Tensor, *, classes: int, seed: int
     weight_YF[present] = weight / scale
     bias_Y[present] = bias - weight_YF[present] @ mean_F
     return LinearFit(weight_YF, bias_Y)
+
+
+def _strength(x: NDArray[np.float64], y: NDArray[np.int64], seed: int) -> float:
+    """The inverse penalty that answers best on labels left out."""
+    if len(y) > _MOST:
+        kept = np.random.default_rng(seed).permutation(len(y))[:_MOST]
+        x, y = x[kept], y[kept]
+    _, counts = np.unique(y, return_counts=True)
+    if len(y) == _MOST:  # a class may be left with a single image
+        several = np.isin(y, np.unique(y)[counts > 1])
+        x, y, counts = x[several], y[several], counts[counts > 1]
+    if not len(counts) or counts.min() < 2:
+        return 1.0
+    folds = StratifiedKFold(n_splits=min(int(counts.min()), 5), shuffle=True, random_state=seed)
+    search = GridSearchCV(LogisticRegression(max_iter=2000), {"C": STRENGTHS}, cv=folds, refit=False)
+    return float(search.fit(x, y).best_params_["C"])
 
 
 def linear_predict(features_NF: Tensor, labelled_LF: Tensor, labels_L: Tensor, *, seed: int = 0) -> Tensor:

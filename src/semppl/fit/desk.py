@@ -84,6 +84,8 @@ class Desk:
 
     def pixels(self, index_L: Tensor) -> Tensor:
         """Images to train on, in memory: files as squares somewhat larger than a view."""
+        if isinstance(self.dataset.images, Tensor):
+            return self.dataset.images[index_L]
         side = round(self.size * 8 / 7)
         return gather(self.dataset.images[index_L], partial(whole_crop, side), workers=self.workers)
 

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from semppl.core.labels import UNLABELLED
+from semppl.data.dataset import evenly
+from semppl.deploy.predict import share_of
 from semppl.evaluate.bank import ShareTrust, build_bank, precision_by_share
-from semppl.evaluate.exam import Exam, final_exam, validation_exam
+from semppl.evaluate.exam import MOST, Exam, final_exam, validation_exam
+from semppl.evaluate.finetune import FineTuned
 from semppl.evaluate.linear import fit_linear
 from semppl.fit.desk import Desk
 from semppl.fit.supervised import fresh, supervised
-from semppl.fit.tuning import Tuning, fine_tuned
-from semppl.fit.verdict import OURS, START, Answer, Row, examined
+from semppl.fit.tuning import Tuning, answers, fine_tuned
+from semppl.fit.verdict import OURS, START, Answer, Row, chosen, examined
 from semppl.nets.heads import Projected
 
 
@@ -26,8 +29,10 @@ class Measured:
     exam: Exam
     tuning: Tuning | None
     """Of the fine-tuning, where it was done."""
+    decides: str
+    """The way that the model takes."""
     trust: list[ShareTrust]
-    """How often votes are right, on labels that did not vote."""
+    """How often that way is right by the share of the votes, on labels that did not vote."""
 
 
 def measure(desk: Desk, online: Projected, seconds: float, *, finetune: bool, baselines: bool) -> Measured:
@@ -36,14 +41,15 @@ def measure(desk: Desk, online: Projected, seconds: float, *, finetune: bool, ba
     if exam is None:
         exam = _own_labels(desk)
     rows = _frozen(desk, OURS, online.encoder, exam, validation, seconds)
-    tuning = None
+    tuning, tuned = None, None
     if finetune:
-        tuning, row = fine_tuned(desk, online, exam, validation, seconds)
+        tuning, row, tuned = fine_tuned(desk, online, exam, validation, seconds)
         rows.append(row)
     if baselines:
         rows += _frozen(desk, START, fresh(desk), exam, validation, None)
         rows.append(supervised(desk, exam, validation, seconds))
-    return Measured(rows, exam, tuning, _trust(desk, online.encoder))
+    decides = chosen(rows).way
+    return Measured(rows, exam, tuning, decides, _trust(desk, online, decides, tuned))
 
 
 def _own_labels(desk: Desk) -> Exam:
@@ -54,7 +60,7 @@ def _own_labels(desk: Desk) -> Exam:
         "no label is left to measure on: the figures below are on the very labels of training and mean "
         "little; give --test, or three labels or more for each class"
     )
-    return Exam("validation", desk.dataset.images[index_L], lambda answer_L: answer_L.cpu() == truth_L)
+    return Exam("training", desk.dataset.images[index_L], lambda answer_L: answer_L.cpu() == truth_L)
 
 
 def _frozen(
@@ -85,15 +91,29 @@ def _frozen(
     return [examined(name, way, answer, exam, validation, seconds) for way, answer in ways]
 
 
-def _trust(desk: Desk, encoder: nn.Module) -> list[ShareTrust]:
-    """Precision of votes by their share: on held-out labels, or leaving out one label at a time."""
+def _trust(desk: Desk, online: Projected, decides: str, tuned: FineTuned | None) -> list[ShareTrust]:
+    """Precision of the labels by the share of votes that they have, as predictions.csv states it.
+
+    On held-out labels; without any, of the votes alone, leaving out one label at a time.
+    """
     dataset, index_L = desk.dataset, desk.dataset.labelled_L
-    bank = build_bank(
-        desk.features(encoder, dataset.images[index_L]), dataset.labels_M[index_L], len(dataset.classes)
-    )
-    if dataset.held_out_M is not None and len(dataset.validation_V):
-        answer = bank.ask(desk.features(encoder, dataset.images[dataset.validation_V]))
-        return precision_by_share(answer, dataset.held_out_M[dataset.validation_V])
-    if not bank.asked_L.any():
-        return []
-    return precision_by_share(bank.leave_one_out(), bank.labels_L.where(bank.asked_L, UNLABELLED))
+    labels_L, classes = dataset.labels_M[index_L], len(dataset.classes)
+    mine = tuned if decides == "fine-tuned" else None
+    encoder = online.encoder if mine is None else mine.encoder
+    features_LF = desk.features(encoder, dataset.images[index_L])
+    bank, validation = build_bank(features_LF, labels_L, classes), validation_exam(dataset)
+    if validation is None or dataset.held_out_M is None:
+        if not bank.asked_L.any():
+            return []
+        return precision_by_share(bank.leave_one_out(), bank.labels_L.where(bank.asked_L, UNLABELLED))
+    features_VF = desk.features(encoder, validation.images)
+    answer = bank.ask(features_VF)
+    if mine is not None:
+        said_V = answers(desk, mine, validation)
+    elif decides == "linear":
+        linear = fit_linear(features_LF, labels_L, classes=classes, seed=desk.config.seed)
+        said_V = linear.logits(features_VF).argmax(1)
+    else:
+        said_V = answer.labels_N
+    stated = answer._replace(labels_N=said_V, share_N=share_of(said_V, answer, bank.labels_L))
+    return precision_by_share(stated, dataset.held_out_M[evenly(dataset.validation_V, MOST)])

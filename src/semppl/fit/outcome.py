@@ -110,8 +110,12 @@ def suggest(desk: Desk, model: Model, index_N: Tensor, said: Predictions, run: R
     return len(rows)
 
 
-def suspect(desk: Desk, online: Projected, run: RunDirectory) -> int:
-    """suspicious_labels.csv and its picture: by the pre-trained encoder, which has not learned the labels."""
+def suspect(desk: Desk, online: Projected, run: RunDirectory) -> tuple[int, float]:
+    """suspicious_labels.csv and its picture: by the pre-trained encoder, not by one fitted to the labels.
+
+    Gives how many there are, and the share of all labels that the others' votes confirm: what a suspicion is
+    worth.
+    """
     index_L = (desk.given_M != UNLABELLED).nonzero().squeeze(1)
     features_LF = desk.features(online.encoder, desk.dataset.images[index_L])
     bank = build_bank(features_LF, desk.given_M[index_L], len(desk.dataset.classes))
@@ -128,7 +132,8 @@ def suspect(desk: Desk, online: Projected, run: RunDirectory) -> int:
         for place, one in zip(places, found, strict=True)
     ]
     _draw(desk, tiles, run.path / "suspicious_labels.png")
-    return len(rows)
+    confirmed_L = (bank.leave_one_out().labels_N == bank.labels_L)[bank.asked_L]
+    return len(rows), float(confirmed_L.float().mean()) if len(confirmed_L) else 0.0
 
 
 def _draw(desk: Desk, tiles: Sequence[Tile], file: Path) -> None:

@@ -35,8 +35,9 @@ def planned(
         gpu=device.type == "cuda",
         grey=dataset.grey,
     )
+    given = config.batch_size is not None
     config = choose_network(config, facts)
-    found = estimate(config, dataset, device)
+    found = estimate(config, dataset, device, fixed_batch=given)
     config = replace(config, batch_size=found.batch_size)
     if not config.epochs:
         budget = minutes * PRETRAINING_SHARE

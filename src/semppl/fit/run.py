@@ -1,18 +1,18 @@
 """The verb `fit`: the stages in order, each announced, each leaving its files in the run directory."""
 
 import json
+import signal
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
 
+import yaml
 from rich.console import Console
-from rich.table import Table
 
 from semppl.config import Config
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_text
-from semppl.data.splits import digest, split_table
 from semppl.deploy.model import Decides
 from semppl.evaluate.bank import ShareTrust
 from semppl.fit.desk import Desk
@@ -28,10 +28,12 @@ from semppl.fit.outcome import (
     suspect,
 )
 from semppl.fit.plan import planned
-from semppl.fit.settings import FitSettings
-from semppl.fit.verdict import chosen, table, verdict
+from semppl.fit.settings import SETTINGS, FitSettings
+from semppl.fit.verdict import table, verdict
 from semppl.train.device import choose_device
+from semppl.train.interrupt import Interrupted
 from semppl.train.pretrain import announce_data, load_for, pretrain, resolved_for
+from semppl.train.progress import print_table
 from semppl.train.state import TrainState
 
 VALIDATION = 0.2
@@ -47,11 +49,8 @@ def run_fit(
     overwrite: bool = False,
 ) -> None:
     """From images and labels to a result."""
-    if not resume and run.exists and not overwrite:
-        raise UserError(
-            f"{run.path} holds a run: go on with --resume, replace it with --overwrite, or choose another "
-            "--out"
-        )
+    if not resume:
+        run.require_free(overwrite=overwrite)
     device = choose_device(config.device)
     if config.data.validation is None:
         config = replace(config, data=replace(config.data, validation=VALIDATION))
@@ -65,17 +64,27 @@ def run_fit(
             console.print(line, highlight=False, soft_wrap=True)
     hint = f"go on with `semppl fit --resume --out {run.path}`"
     state = pretrain(
-        config, run, console=console, resume=resume, overwrite=overwrite, hint=hint, dataset=dataset
+        config,
+        run,
+        console=console,
+        resume=resume,
+        overwrite=overwrite,
+        hint=hint,
+        dataset=dataset,
+        also={SETTINGS: yaml.safe_dump(asdict(settings))},
     )
     desk = Desk(resolved_for(config, dataset), dataset, device, console)
-    _after(desk, state, run, settings)
+    try:
+        _after(desk, state, run, settings)
+    except KeyboardInterrupt as error:
+        raise Interrupted(f"stopped after pre-training, which is kept: {hint}", signal.SIGINT) from error
 
 
 def _after(desk: Desk, state: TrainState, run: RunDirectory, settings: FitSettings) -> None:
     online = state.online
     seconds = pretraining_seconds(run, desk.config)
     found = measure(desk, online, seconds, finetune=settings.finetune, baselines=settings.baselines)
-    decides = cast(Decides, chosen(found.rows).way)
+    decides = cast(Decides, found.decides)
     _show(desk, found)
     model = final_model(desk, online, decides, found.tuning)
     difference = export(model, run.model, desk)
@@ -85,10 +94,13 @@ def _after(desk: Desk, state: TrainState, run: RunDirectory, settings: FitSettin
         lines.append(f"a label for each of {len(predicted[0]):,} images: {run.path / PREDICTIONS}")
         count = suggest(desk, model, *predicted, run)
         lines.append(f"{count} images to label next: {run.path / NEXT}")
-    suspects = suspect(desk, online, run)
-    lines.append(f"{suspects} given labels that look wrong: {run.path / SUSPICIOUS}")
+    suspects, confirmed = suspect(desk, online, run)
+    lines.append(
+        f"{suspects} given labels to look at again, outvoted by the others, whose votes confirm "
+        f"{confirmed:.0%} of all: {run.path / SUSPICIOUS}"
+    )
     words = verdict(found.rows, found.exam)
-    _write(desk, run, state, found, decides, words)
+    _write(desk, run, state, found, words)
     for line in (*lines, f"label other images with: semppl predict {run.path} FOLDER", words):
         desk.say(line)
 
@@ -135,10 +147,10 @@ def trust_rows(trust: Sequence[ShareTrust]) -> list[tuple[str, ...]]:
 
 def _show(desk: Desk, found: Measured) -> None:
     columns = ("encoder", "classifier", "accuracy", "trained")
-    _print(desk.console, "Accuracy", columns, table(found.rows))
+    print_table(desk.console, "Accuracy", columns, table(found.rows))
     desk.say(f"protocol: {protocol(desk, found)}")
     if found.trust:
-        _print(
+        print_table(
             desk.console,
             "Votes of labelled images, on labels that did not vote",
             TRUST_COLUMNS,
@@ -146,30 +158,20 @@ def _show(desk: Desk, found: Measured) -> None:
         )
 
 
-def _print(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    console.print(f"\n{title}", highlight=False)
-    shown = Table()
-    for i, column in enumerate(columns):
-        shown.add_column(column, justify="right" if i else "left", no_wrap=True)
-    for row in rows:
-        shown.add_row(*row)
-    console.print(shown)
-
-
-def _write(
-    desk: Desk, run: RunDirectory, state: TrainState, found: Measured, decides: str, words: str
-) -> None:
+def _write(desk: Desk, run: RunDirectory, state: TrainState, found: Measured, words: str) -> None:
     content: dict[str, Any] = {
         "verdict": words,
         "protocol": protocol(desk, found),
         "exam": {"kind": found.exam.kind, "images": len(found.exam)},
         "rows": [row.as_json() for row in found.rows],
-        "model_decides_by": decides,
+        "model_decides_by": found.decides,
         "finetuning": None if found.tuning is None else asdict(found.tuning),
-        "votes": [line._asdict() for line in found.trust],
+        "votes": [
+            {**line._asdict(), "precision": line.precision if line.count else None} for line in found.trust
+        ],
         "labels": len(desk.dataset.labelled_L),
         "validation_labels": len(desk.dataset.validation_V),
-        "split_sha256": digest(split_table(desk.dataset)),
+        "split_sha256": run.split_sha256.read_text().split()[0],
         "step": state.step,
         "seed": desk.config.seed,
         "environment": json.loads(run.environment.read_text()),

@@ -1,8 +1,17 @@
 """Flags of the journey. No torch here, so that --help is quick."""
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
-MINUTES = 30.0
+import yaml
+
+from semppl.config import load
+from semppl.core.errors import UserError
+
+MINUTES: Final = 30.0
+SETTINGS: Final = "fit.yaml"
+"""Where a run directory keeps them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,3 +24,11 @@ class FitSettings:
     """Measure the same labels without pre-training, too: honest, and about half of the time."""
     finetune: bool = True
     """Fine-tune on the labels, besides k-NN and a linear classifier on frozen features."""
+
+
+def stored_settings(run: Path) -> FitSettings:
+    """Of a run that goes on."""
+    file = run / SETTINGS
+    if not file.is_file():
+        raise UserError(f"{run} was not started by `semppl fit`: go on with `semppl pretrain --resume`")
+    return load(FitSettings, yaml.safe_load(file.read_text()))

@@ -5,12 +5,12 @@ Shapes: L labelled images.
 
 import time
 from collections.abc import Callable
-from typing import Final
 
 from torch import nn
 
 from semppl.evaluate.baselines import train_supervised_
 from semppl.evaluate.exam import Exam
+from semppl.fit.clock import StepClock
 from semppl.fit.desk import Desk
 from semppl.fit.tuning import answers
 from semppl.fit.verdict import SUPERVISED, Row, examined
@@ -18,7 +18,8 @@ from semppl.train.build import build_state
 from semppl.train.progress import StageProgress
 
 _FEWEST, _MOST = 100, 10_000
-_TIMED: Final = 3
+# weights that know something already are not to be shaken
+_LR, _PRETRAINED_LR = 2e-3, 2e-4
 
 
 def fresh(desk: Desk) -> nn.Module:
@@ -44,16 +45,16 @@ def supervised(desk: Desk, exam: Exam, validation: Exam | None, seconds: float) 
             std_3=std_3,
             steps=steps,
             seed=desk.config.seed,
+            lr=_PRETRAINED_LR if desk.config.net.pretrained else _LR,
             advance=advance,
         )
         return nn.Sequential(encoder, head)
 
-    train(1)
-    clock = time.monotonic()
-    train(_TIMED)
-    steps = min(max(int(_TIMED * seconds / (time.monotonic() - clock)), _FEWEST), _MOST)
-    clock = time.monotonic()
+    clock = StepClock(desk.device)
+    train(clock.steps, clock.tick)
+    steps = min(max(int(seconds / clock.seconds), _FEWEST), _MOST)
+    start = time.monotonic()
     with StageProgress(desk.console, "training on the labels alone", steps) as progress:
         model = train(steps, progress.advance)
-    took = time.monotonic() - clock
+    took = time.monotonic() - start
     return examined(SUPERVISED, "own head", lambda of: answers(desk, model, of), exam, validation, took)

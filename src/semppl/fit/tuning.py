@@ -4,6 +4,7 @@ Shapes: L labelled images.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,23 +14,23 @@ from semppl.evaluate.exam import Exam
 from semppl.evaluate.features import whole_batches
 from semppl.evaluate.finetune import (
     DEFAULT_SWEEP,
+    EPOCHS,
     FineTuned,
     Rates,
     choose_rates,
-    epochs_for,
     fine_tune,
     first_layer,
     predict_logits,
 )
+from semppl.fit.clock import StepClock
 from semppl.fit.desk import Desk
 from semppl.fit.verdict import OURS, Row, examined
 from semppl.nets.heads import Projected
 from semppl.train.progress import StageProgress
 
 BATCH: Final = 128
-# steps of one fine-tuning where 30 epochs of few labels would be fewer
+# steps of one fine-tuning: 300, or 30 epochs where they are more, and less where time is short
 _FEWEST, _MOST = 50, 300
-_TIMED: Final = 3
 # of the time that pre-training took
 _SHARE: Final = 0.5
 
@@ -40,17 +41,19 @@ class Tuning:
 
     rates: Rates
     steps: int
-    """At least."""
 
 
 def tune(
     desk: Desk, online: Projected, index_L: Tensor, labels_L: Tensor, tuning: Tuning, title: str
 ) -> FineTuned:
     """Fine-tune a copy of the encoder on some labels, by the paper's protocol."""
-    epochs = epochs_for(len(labels_L), BATCH, tuning.steps)
-    steps = -(-epochs * len(labels_L) // max(min(BATCH, len(labels_L)), 2))
-    with StageProgress(desk.console, title, steps) as progress:
-        return _tuned(desk, online, index_L, labels_L, tuning.rates, epochs, progress)
+    epochs = max(round(tuning.steps * _batch(len(labels_L)) / len(labels_L)), 1)
+    with StageProgress(desk.console, title, tuning.steps) as progress:
+        return _tuned(desk, online, index_L, labels_L, tuning.rates, epochs, progress.advance)
+
+
+def _batch(num_labels: int) -> int:
+    return max(min(BATCH, num_labels), 2)
 
 
 def _tuned(
@@ -60,7 +63,7 @@ def _tuned(
     labels_L: Tensor,
     rates: Rates,
     epochs: int,
-    progress: StageProgress | None = None,
+    advance: Callable[[int], None],
 ) -> FineTuned:
     return fine_tune(
         online.encoder,
@@ -73,14 +76,14 @@ def _tuned(
         batch_size=BATCH,
         seed=desk.config.seed,
         device=desk.device,
-        advance=None if progress is None else lambda done, _: progress.advance(done),
+        advance=lambda done, _: advance(done),
     )
 
 
 def fine_tuned(
     desk: Desk, online: Projected, exam: Exam, validation: Exam | None, seconds: float
-) -> tuple[Tuning, Row]:
-    """The row of the table, and how to do it again.
+) -> tuple[Tuning, Row, FineTuned]:
+    """How it was done, the row of the table, and the network.
 
     Without validation labels nothing can be chosen and the second rates of the sweep are taken. `seconds` is
     what pre-training took.
@@ -102,21 +105,19 @@ def fine_tuned(
         return float(validation.mark(answers(desk, model, validation)).float().mean())
 
     rates, _ = choose_rates(train, score, sweep)
-    took = time.monotonic() - start
+    took = seconds + time.monotonic() - start
     model = models[rates]
     row = examined(OURS, "fine-tuned", lambda of: answers(desk, model, of), exam, validation, took)
-    return Tuning(rates, steps), row
+    return Tuning(rates, steps), row, model
 
 
 def _steps(desk: Desk, online: Projected, runs: int, seconds: float) -> int:
-    """Of each run, so that all of them take about half as long as pre-training did; timed on a few."""
-    index_L = desk.dataset.labelled_L[:BATCH]
-    labels_L = desk.dataset.labels_M[index_L]
-    _tuned(desk, online, index_L, labels_L, DEFAULT_SWEEP[0], 1)
-    clock = time.monotonic()
-    _tuned(desk, online, index_L, labels_L, DEFAULT_SWEEP[0], _TIMED)
-    each = (time.monotonic() - clock) / _TIMED
-    return min(max(int(_SHARE * seconds / runs / each), _FEWEST), _MOST)
+    """Of each run, so that all of them take at most about half as long as pre-training did."""
+    index_L, clock = desk.dataset.labelled_L, StepClock(desk.device)
+    some_L = index_L[:BATCH]
+    _tuned(desk, online, some_L, desk.dataset.labels_M[some_L], DEFAULT_SWEEP[0], clock.steps, clock.tick)
+    wanted = max(_MOST, EPOCHS * len(index_L) // _batch(len(index_L)))
+    return min(max(int(_SHARE * seconds / runs / clock.seconds), _FEWEST), wanted)
 
 
 def answers(desk: Desk, model: nn.Module, exam: Exam) -> Tensor:

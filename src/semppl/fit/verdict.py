@@ -68,7 +68,11 @@ def verdict(rows: Sequence[Row], exam: Exam) -> str:
     """Whether it was worth it: the chosen way against the best of the baselines."""
     mine = chosen(rows)
     others = [row for row in rows if row.name != OURS]
+    if exam.kind == "training":
+        return "Not measured: no label was left to measure on; give --test, or more labels for each class"
     said = f"{mine.mark.accuracy:.1f} % ({mine.way}) on {exam.describe()}"
+    if exam.kind == "validation":
+        said += ", on which that way was chosen, so it is a little too good"
     if not others:
         return f"SemPPL: {said}; no baseline was run"
     best = max(others, key=lambda row: row.mark.accuracy)
@@ -77,7 +81,7 @@ def verdict(rows: Sequence[Row], exam: Exam) -> str:
         return f"SemPPL helped: {said}, against {against}"
     if surely_better(best.right_N, mine.right_N):
         return f"Do not use this model: {best.name} ({best.way}) is better: {said}, against {against}"
-    return f"No clear difference: {said}, against {against}; more labels to test on would tell"
+    return f"No clear difference: {said}, against {against}"
 
 
 def table(rows: Sequence[Row]) -> list[tuple[str, ...]]:

@@ -1,5 +1,6 @@
 """How long a step takes here, and which batch fits: found by trying, before a run is planned."""
 
+import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -30,9 +31,14 @@ class Estimate:
 
 
 def estimate(
-    config: Config, dataset: Dataset, device: torch.device, *, build: Build = build_training
+    config: Config,
+    dataset: Dataset,
+    device: torch.device,
+    *,
+    fixed_batch: bool = False,
+    build: Build = build_training,
 ) -> Estimate:
-    """Try a few steps; where memory is too small for the batch, try half of it.
+    """Try a few steps; where memory is too small for the batch, try half of it, unless it is the user's.
 
     Compiled runs are tried uncompiled, because compiling would take longer than everything else here: they
     end sooner than estimated.
@@ -44,14 +50,14 @@ def estimate(
             return Estimate(config.images_per_step, _seconds_per_step(build(config, dataset, device)))
         except torch.OutOfMemoryError as error:
             smaller = config.images_per_step // 2
-            if smaller < _LEAST_BATCH:
+            if smaller < _LEAST_BATCH or fixed_batch:
                 raise RunError(
                     f"the memory of {device} is too small even for {config.images_per_step} images at a "
-                    "time: use smaller views (--views.large-size) or a smaller --encoder"
+                    "time: use smaller views (--views.large-size), a smaller --encoder or --batch-size"
                 ) from error
             config = replace(config, batch_size=smaller)
-        if device.type == "cuda":
-            torch.cuda.empty_cache()
+        finally:
+            _give_back(device)
 
 
 def _seconds_per_step(training: Training, least: float = 1.0, most_steps: int = 50) -> float:
@@ -70,6 +76,13 @@ def _seconds_per_step(training: Training, least: float = 1.0, most_steps: int = 
     finally:
         if isinstance(training.feed, StreamingFeed):
             training.feed.close()
+
+
+def _give_back(device: torch.device) -> None:
+    """What was tried is not in the way of the run itself."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def _wait(device: torch.device) -> None:

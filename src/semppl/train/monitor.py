@@ -124,7 +124,7 @@ class Probe:
         self._labelled, self._sample = (
             gather(dataset.images[index_N], whole).to(mean_3.device) for index_N in (labelled_L, sample_N)
         )
-        self._mean_3, self._std_3, self._size, self._neighbours = mean_3, std_3, size, neighbours
+        self._mean_3, self._std_3, self._neighbours = mean_3, std_3, neighbours
         self._autocast = autocast
 
     @torch.no_grad()
@@ -144,7 +144,7 @@ class Probe:
         return row
 
     def _features(self, encoder: nn.Module, images: Tensor) -> Tensor:
-        views = (whole_view(part, self._size, self._mean_3, self._std_3) for part in images.split(256))
+        views = (whole_view(part, self._mean_3, self._std_3) for part in images.split(256))
         with self._autocast():
             return torch.cat([encoder(view) for view in views]).float()
 

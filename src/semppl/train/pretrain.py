@@ -1,5 +1,6 @@
 """The verb `pretrain`: data, run directory, a new run or the rest of an old one."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,10 +83,12 @@ def pretrain(
     title: str = "pre-training",
     hint: str | None = None,
     dataset: Dataset | None = None,
+    also: Mapping[str, str] | None = None,
 ) -> TrainState:
     """Train to the end. Nothing is written before everything that the user gave has been checked.
 
-    `dataset` is the data of the configuration where the caller has read and announced it already.
+    `dataset` is the data of the configuration where the caller has read and announced it already; `also` are
+    texts that a new run directory holds from its start.
     """
     if resume:
         run.require()
@@ -108,6 +111,7 @@ def pretrain(
     _announce(training, console, resume=resume)
     if not resume:
         run.prepare_(facts["config"], overwrite=overwrite)
+        _write_all(run, also or {})
     # on resuming, too: a run that was killed at its very start may lack them
     run.checkpoints.mkdir(exist_ok=True)
     _write_data(run, dataset, table, facts["split"])
@@ -129,6 +133,11 @@ def resolved_for(config: Config, dataset: Dataset) -> Config:
         num_images=len(dataset.labels_M),
         num_classes=len(dataset.classes),
     )
+
+
+def _write_all(run: RunDirectory, texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        write_text(run.path / name, text)
 
 
 def _write_data(run: RunDirectory, dataset: Dataset, table: str, sha256: str) -> None:

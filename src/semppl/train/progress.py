@@ -1,20 +1,36 @@
 """What a person sees while it runs: a bar with rate and time left, or plain lines without a terminal."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Final, final
+from typing import Any, Final, Self, final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Column
+from rich.table import Column, Table
 
 # pseudo-labels whose truth is known before their share is worth saying
 ENOUGH: Final = 20
 
 
+class _Shown:
+    """A bar that is there inside `with`."""
+
+    _bar: Progress
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+
 @final
-class ProgressReport:
+class ProgressReport(_Shown):
     """`advance` for each step, `report` for each line of metrics."""
 
     def __init__(self, console: Console, title: str, *, start: int, total: int, every: float = 15.0) -> None:
@@ -33,15 +49,6 @@ class ProgressReport:
             expand=True,
         )
         self._task = self._bar.add_task(title, total=total, completed=start, words="")
-
-    def __enter__(self) -> "ProgressReport":
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.stop()
 
     def advance(self, step: int) -> None:
         """A step is done."""
@@ -66,7 +73,7 @@ class ProgressReport:
 
 
 @final
-class StageProgress:
+class StageProgress(_Shown):
     """The same for a stage that only counts: `advance(done)`."""
 
     def __init__(self, console: Console, title: str, total: int, *, every: float = 15.0) -> None:
@@ -84,15 +91,6 @@ class StageProgress:
         )
         self._task = self._bar.add_task(title, total=total)
 
-    def __enter__(self) -> "StageProgress":
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.stop()
-
     def advance(self, done: int) -> None:
         """So many are done; without a terminal a line now and then."""
         self._bar.update(self._task, completed=done)
@@ -102,6 +100,17 @@ class StageProgress:
         self._spoken = now
         left = (now - self._started) / max(done, 1) * (self._total - done)
         self._console.print(f"{self._title}: {done:,}/{self._total:,}, {left:.0f} s left", highlight=False)
+
+
+def print_table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Words on the left, numbers on the right."""
+    console.print(f"\n{title}", highlight=False)
+    table = Table()
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
 
 
 def words(row: dict[str, Any]) -> str:

@@ -124,15 +124,6 @@ def _crop_one(image_CHW: Tensor, box: Sequence[float], size: int, *, flip: bool)
     return crop.flip(2) if flip else crop
 
 
-def resize_whole(images_BCHW: Tensor, size: int) -> Tensor:
-    """Every image as a whole at size×size, for evaluation; uint8."""
-    num_images, _, height, width = images_BCHW.shape
-    if (height, width) == (size, size):
-        return images_BCHW
-    box_4 = torch.tensor([0.0, 0.0, height, width], device=images_BCHW.device)
-    return crop_resize(images_BCHW, box_4.expand(num_images, 4), size)
-
-
 def resize_matrix(start_B: Tensor, length_B: Tensor, source: int, size: int) -> Tensor:
     """Weights [B, size, source] that resample `length` pixels from `start` on to `size` pixels.
 
