@@ -120,7 +120,8 @@ def _without(found: Scan, test: Path | None) -> Scan:
     root = found.root.resolve()
     if test is None or not test.is_dir() or not test.resolve().is_relative_to(root):
         return found
-    prefix = test.resolve().relative_to(root).as_posix() + "/"
+    inside = test.resolve().relative_to(root).as_posix()
+    prefix = "" if inside == "." else inside + "/"
     kept = np.array([i for i, path in enumerate(found.paths) if not path.startswith(prefix)], dtype=np.int64)
     if not len(kept):
         raise UserError(f"--test {test}: no image of the data is left to train on")
