@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from semppl.train.progress import ProgressReport, StageProgress, print_table, words
+from semppl.train.progress import ProgressReport, StageProgress, Stages, print_table, words
 
 ROW = {
     "step": 5,
@@ -65,3 +65,15 @@ def test_a_table_is_printed_whole():
     lines = out.getvalue().splitlines()
     assert lines[1] == "Title"
     assert "│ b    │  22.0 │" in lines
+
+
+def test_stages_follow_each_other_and_short_ones_are_silent(monkeypatch):
+    monkeypatch.setattr(StageProgress.__init__, "__kwdefaults__", {"every": 0.0})
+    out = io.StringIO()
+    with Stages(Console(file=out, width=200), least=10) as stages:
+        stages.advance("short", 0, 9)
+        stages.advance("short", 5, 9)
+        stages.advance("long", 0, 20)
+        stages.advance("long", 10, 20)
+        stages.advance("long", 20, 20)
+    assert [line.split(",")[0] for line in out.getvalue().splitlines()] == ["long: 0/20", "long: 10/20"]

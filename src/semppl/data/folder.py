@@ -98,7 +98,7 @@ def _folders(root: Path) -> dict[str, Path]:
 
 
 def _scanned(root: Path, request: Request) -> Scan:
-    found = scan(root, workers=request.workers)
+    found = scan(root, workers=request.workers, advance=request.told("looking at files"))
     if not request.allow_unreadable:
         require_readable(found)
     if not len(found.paths):

@@ -89,10 +89,21 @@ def batches(
 
 
 def gather(
-    images: Images, prepare: Prepare, *, workers: int | None = None, problems: set[str] | None = None
+    images: Images,
+    prepare: Prepare,
+    *,
+    workers: int | None = None,
+    problems: set[str] | None = None,
+    advance: Callable[[int, int], None] | None = None,
 ) -> Tensor:
-    """All of them in one tensor."""
-    return torch.cat(list(batches(images, prepare, workers=workers, problems=problems)))
+    """All of them in one tensor; `advance` hears how many are done, and how many there are."""
+    parts, done = list[Tensor](), 0
+    for part in batches(images, prepare, workers=workers, problems=problems):
+        parts.append(part)
+        done += len(part)
+        if advance is not None:
+            advance(done, len(images))
+    return torch.cat(parts)
 
 
 def _collated(rows: list[tuple[Tensor, str]]) -> tuple[Tensor, list[str]]:

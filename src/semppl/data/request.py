@@ -1,9 +1,17 @@
 """What the user asks of the data: where it is, which labels count, how it is read. No torch here."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
+Advance = Callable[[str, int, int], None]
+"""What is being done, how much of it is done, and how much there is."""
 Feed = Literal["auto", "resident", "streaming"]
+
+
+def _nobody(_what: str, _done: int, _total: int) -> None:
+    """Nobody listens."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +33,11 @@ class Request:
     """Bytes that pixels may take when they are kept in memory."""
     workers: int | None = None
     allow_unreadable: bool = False
+    advance: Advance | None = None
+
+    def told(self, what: str) -> Callable[[int, int], None]:
+        """Somebody to tell how far it is."""
+        return partial(self.advance or _nobody, what)
 
     @property
     def simulates(self) -> bool:

@@ -159,7 +159,12 @@ def _in_memory(dataset: Dataset, request: Request) -> Dataset:
         raise UserError(f"--feed resident: images cannot be kept in memory: {why}; use --feed streaming")
     if request.feed == "streaming" or not fits or shape is None:
         return dataset
-    read = partial(gather, prepare=partial(_as_size, shape), workers=request.workers)
+    read = partial(
+        gather,
+        prepare=partial(_as_size, shape),
+        workers=request.workers,
+        advance=request.told("reading images"),
+    )
     damaged: set[str] = set()
     images = read(dataset.images, problems=damaged)
     tests = None if dataset.test_images is None else read(dataset.test_images, problems=damaged)

@@ -54,7 +54,7 @@ def run_fit(
     device = choose_device(config.device)
     if config.data.validation is None:
         config = replace(config, data=replace(config.data, validation=VALIDATION))
-    dataset = load_for(config, device)
+    dataset = load_for(config, device, console)
     announce_data(dataset, console)
     if len(dataset.classes) < 2:
         raise UserError(f"{dataset.name}: labels of {len(dataset.classes)} class: at least two are needed")

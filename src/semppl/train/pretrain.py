@@ -25,7 +25,7 @@ from semppl.train.device import choose_device, memory_for_pixels
 from semppl.train.feed import Feed
 from semppl.train.loop import Cadence, run_loop_
 from semppl.train.monitor import Probe, Tally
-from semppl.train.progress import ProgressReport
+from semppl.train.progress import ProgressReport, Stages
 from semppl.train.state import TrainState, load_checkpoint, newest_checkpoint
 
 # what may differ when a run goes on: where it runs, where the data lies (its content is compared), how often
@@ -49,11 +49,11 @@ FREE = frozenset(
 )
 
 
-def load_for(config: Config, device: torch.device) -> Dataset:
-    """The data of a run, with the labels that it may see."""
+def load_for(config: Config, device: torch.device, console: Console | None = None) -> Dataset:
+    """The data of a run, with the labels that it may see; the console shows how far it is."""
     data = config.data
-    return load_dataset(
-        Request(
+    with Stages(console or Console(quiet=True)) as stages:
+        request = Request(
             source=config.source,
             labels=data.labels,
             labels_per_class=data.labels_per_class,
@@ -68,8 +68,9 @@ def load_for(config: Config, device: torch.device) -> Dataset:
             memory=memory_for_pixels(device),
             workers=data.workers,
             allow_unreadable=data.allow_unreadable,
+            advance=stages.advance,
         )
-    )
+        return load_dataset(request)
 
 
 def pretrain(
@@ -96,7 +97,7 @@ def pretrain(
         raise UserError("--resume goes on with a run; --init-from and --overwrite start a new one")
     device = _device_of(config)
     if dataset is None:
-        dataset = load_for(config, device)
+        dataset = load_for(config, device, console)
         announce_data(dataset, console)
     config = resolved_for(config, dataset)
     table = split_table(dataset)

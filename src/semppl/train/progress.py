@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self, final
@@ -100,6 +101,34 @@ class StageProgress(_Shown):
         self._spoken = now
         left = (now - self._started) / max(done, 1) * (self._total - done)
         self._console.print(f"{self._title}: {done:,}/{self._total:,}, {left:.0f} s left", highlight=False)
+
+
+@final
+class Stages:
+    """Several stages, one after the other: `advance(title, done, total)`; short ones pass in silence."""
+
+    def __init__(self, console: Console, *, least: int = 2000) -> None:
+        self._console, self._least = console, least
+        self._title, self._shown = "", ExitStack()
+        self._stage: StageProgress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._shown.close()
+
+    def advance(self, title: str, done: int, total: int) -> None:
+        """So much of a stage is done."""
+        if title != self._title:
+            self._shown.close()
+            self._title, self._stage = title, None
+            if total - done >= self._least:
+                self._stage = self._shown.enter_context(StageProgress(self._console, title, total))
+        if self._stage is not None:
+            self._stage.advance(done)
 
 
 def print_table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
