@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from semppl.choices import Facts, choose_network, choose_queue, epochs_for, told
-from semppl.config import Config, DataConfig, MethodConfig, NetConfig, ViewsConfig
+from semppl.config import Config, DataConfig, MethodConfig, NetConfig, OptimConfig, ViewsConfig
 from semppl.presets import fit
 from semppl.resolve import resolved
 
@@ -36,10 +36,28 @@ def test_what_the_user_wrote_stays():
         net=NetConfig(encoder="resnet34", width=2.0, stem="imagenet", head_hidden=77),
         method=MethodConfig(queue_capacity=123),
         data=DataConfig(labelled_fraction=0.5),
+        optim=OptimConfig(name="adamw", base_lr=0.1),
         epochs=3.0,
     )
     for gpu in (True, False):
         assert choose_queue(choose_network(given, facts(gpu=gpu)), facts()) == given
+
+
+def test_adamw_peaks_at_the_same_rate_whatever_the_batch():
+    for batch in (32, 128, 512):
+        c = choose_network(Config(batch_size=batch), facts())
+        assert c.optim.name == "adamw"
+        assert c.optim.base_lr * batch / 256 == pytest.approx(0.002)
+    assert choose_network(Config(batch_size=2048), facts()).optim == OptimConfig()
+    sgd = OptimConfig(name="sgd")
+    assert choose_network(Config(optim=sgd), facts()).optim == sgd
+
+
+def test_tiny_images_are_not_cropped_to_spots():
+    assert choose_network(fit(), facts(image_size=8)).views.min_area == 0.5
+    assert choose_network(fit(), facts(image_size=28)).views.min_area is None
+    given = Config(views=ViewsConfig(min_area=0.3))
+    assert choose_network(given, facts(image_size=8)).views.min_area == 0.3
 
 
 def test_a_named_model_of_timm_keeps_its_width_on_a_cpu():

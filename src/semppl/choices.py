@@ -5,8 +5,13 @@ user wrote.
 """
 
 from dataclasses import dataclass, replace
+from typing import Final
 
-from semppl.config import Config
+from semppl.config import Config, OptimConfig
+
+_ADAMW_PEAK: Final = 0.002
+# a fifth of an image of 8 px is a spot of 3 px: below this size views hold at least half of an image
+_TINY, _TINY_AREA = 16, 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +44,13 @@ def choose_network(config: Config, facts: Facts) -> Config:
     small_stem = size <= (64 if facts.gpu else 40)
     batch = 2 ** max(min(facts.num_images // 8, 512 if facts.gpu else 128).bit_length() - 1, 1)
     slim = ours and not facts.gpu and net.encoder is None
+    batch = config.batch_size or batch
+    area = _TINY_AREA if views.min_area is None and size <= _TINY else views.min_area
     return replace(
         config,
-        batch_size=config.batch_size or batch,
-        views=replace(views, large_size=size, colour=views.colour and not facts.grey),
+        batch_size=batch,
+        optim=_optimiser(config.optim, batch),
+        views=replace(views, large_size=size, min_area=area, colour=views.colour and not facts.grey),
         net=replace(
             net,
             encoder=net.encoder or ("resnet10" if slim else "resnet50" if deep else "resnet18"),
@@ -51,6 +59,16 @@ def choose_network(config: Config, facts: Facts) -> Config:
             stem=net.stem or ("small" if small_stem else "imagenet"),
         ),
     )
+
+
+def _optimiser(optim: OptimConfig, batch: int) -> OptimConfig:
+    """AdamW at a peak of 0.002, whatever the batch: in short runs of small batches a rate scaled down by the
+    batch learns too little (docs/fit.md).
+    """
+    if optim.name not in (None, "adamw") or batch >= 1024:
+        return optim
+    rate = _ADAMW_PEAK * 256 / batch if optim.base_lr is None else optim.base_lr
+    return replace(optim, name="adamw", base_lr=rate)
 
 
 def _width(slim: bool, small_stem: bool) -> float:
