@@ -30,8 +30,8 @@ class Facts:
 def choose_network(config: Config, facts: Facts) -> Config:
     """Encoder, size of views and batch, before the length of the run is known.
 
-    A CPU gets views of at most 64 px, batches of at most 128 images and a slim ResNet-10 with slim heads: the
-    paper's ResNet-50 at 224 px would see one image a second there.
+    A CPU gets views of at most 64 px, batches of at most 128 images and a slim ResNet-10 with slim heads,
+    because epochs count more in a short run than the size of the network.
     """
     net, views = config.net, config.views
     most = 224 if facts.gpu else 64

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semppl.core.errors import UserError
-from semppl.data.table import numbered_lines, read_labels, read_list
+from semppl.data.table import numbered_lines, read_labels
 
 PATHS = ["a/x.jpg", "a/y.jpg", "b/z.jpg", "w.jpg"]
 GOOD = "path,label\na/x.jpg,cat\na/y.jpg,dog\n"
@@ -336,13 +336,13 @@ def test_no_label_at_all(tmp_path, rows):
 
 def test_a_list_of_names(tmp_path):
     file = table(tmp_path, "\ufeff# a list\n\n a.jpg \r\nb #2.jpg\n  # more\nc.jpg", name="list.txt")
-    assert read_list(file) == ["a.jpg", "b #2.jpg", "c.jpg"]
+    assert [line for _, line in numbered_lines(file)] == ["a.jpg", "b #2.jpg", "c.jpg"]
     assert numbered_lines(file) == [(3, "a.jpg"), (4, "b #2.jpg"), (6, "c.jpg")]
-    assert read_list(table(tmp_path, "", name="empty.txt")) == []
+    assert numbered_lines(table(tmp_path, "", name="empty.txt")) == []
 
 
 def test_a_list_that_cannot_be_read(tmp_path):
     with pytest.raises(UserError, match=r"none\.txt: no such file"):
-        read_list(tmp_path / "none.txt")
+        numbered_lines(tmp_path / "none.txt")
     with pytest.raises(UserError, match=r"list\.txt: row 2 is not UTF-8"):
-        read_list(table(tmp_path, b"a\n\xff\n", name="list.txt"))
+        numbered_lines(table(tmp_path, b"a\n\xff\n", name="list.txt"))

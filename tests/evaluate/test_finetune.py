@@ -18,9 +18,9 @@ from semppl.evaluate.finetune import (
     choose_rates,
     create_network,
     create_sgd,
-    epochs_for,
     fine_tune,
     first_layer,
+    images_per_step,
     learning_rate,
     predict_logits,
 )
@@ -84,13 +84,10 @@ def test_the_sweeps_are_the_papers_and_a_small_one():
     assert 3 <= len(set(DEFAULT_SWEEP)) == len(DEFAULT_SWEEP) <= 4
 
 
-def test_epochs_are_the_papers_thirty_or_enough_for_the_steps():
-    assert epochs_for(12_800, 128) == 30  # 3000 steps
-    assert epochs_for(1280, 128) == 30  # exactly 300 steps
-    assert epochs_for(640, 128) == 60
-    assert epochs_for(50, 128) == 300  # a batch is all 50
-    assert epochs_for(1, 128) == 600  # and a single image is shown twice
-    assert epochs_for(100, 10, least_steps=1000) == 100
+def test_a_step_has_at_most_all_images_and_two_at_least():
+    assert images_per_step(640, 128) == 128
+    assert images_per_step(50, 128) == 50
+    assert images_per_step(1, 128) == 2
 
 
 def test_two_groups_hold_the_right_parameters_and_nothing_decays():
@@ -182,7 +179,7 @@ def test_it_is_a_function_of_the_seed():
 @pytest.mark.parametrize("per_class", [1, 8])
 def test_it_learns_what_can_be_separated(per_class):
     labels = torch.arange(3 * per_class) % 3
-    model = tuned(labels, epochs=epochs_for(len(labels), 8, least_steps=100), batch_size=8)
+    model = tuned(labels, epochs=max(30, 800 // len(labels)), batch_size=8)
     truth = torch.arange(30) % 3
     assert torch.equal(predict_logits(model, [patches(labels)]).argmax(1), labels)
     assert (predict_logits(model, patches(truth, seed=1).split(7)).argmax(1) == truth).float().mean() > 0.9

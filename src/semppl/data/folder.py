@@ -40,7 +40,7 @@ class _Layout:
 
 
 def load_folder(request: Request) -> Dataset:
-    """All images with all labels that were given; `sizes` says which could be kept in memory."""
+    """All images with all labels that were given."""
     layout = _layout(Path(request.source), request)
     found = _without(_scanned(layout.train, request), layout.test)
     notes: tuple[str, ...] = ()

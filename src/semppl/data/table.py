@@ -86,11 +86,6 @@ def read_labels(file: Path, root: Path, paths: Sequence[str], unreadable: Collec
     )
 
 
-def read_list(file: Path) -> list[str]:
-    """File names from a plain list, one a line."""
-    return [line for _, line in numbered_lines(file)]
-
-
 def numbered_lines(file: Path) -> list[tuple[int, str]]:
     """Lines of a text with their numbers; blank lines and comments, which start with #, are passed over."""
     lines = ((number, line.strip()) for number, line in enumerate(io.StringIO(_text(file), newline=""), 1))

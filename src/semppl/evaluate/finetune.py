@@ -115,7 +115,7 @@ def fine_tune(
         raise ValueError(f"fine-tuning needs labels from 0 to {classes - 1}, but got {labels_L.unique()}")
     model = create_network(encoder, hidden, classes=classes, seed=seed).to(device).train()
     optimizer = create_sgd(model, rates)
-    count = _batch(len(labels_L), batch_size)
+    count = images_per_step(len(labels_L), batch_size)
     steps = math.ceil(epochs * len(labels_L) / count)
     for step in range(steps):
         index_B = stream_indices(step, count, len(labels_L), seed, "finetune")
@@ -147,12 +147,8 @@ def learning_rate(epoch: int, *, base: float, batch_size: int, epochs: int = EPO
     return base * batch_size / _PER * _DROP**drops
 
 
-def epochs_for(num_labels: int, batch_size: int, least_steps: int = 300) -> int:
-    """The paper's 30 epochs, or as many as give that many steps: few labels make short epochs."""
-    return max(EPOCHS, math.ceil(least_steps * _batch(num_labels, batch_size) / num_labels))
-
-
-def _batch(num_labels: int, batch_size: int) -> int:
+def images_per_step(num_labels: int, batch_size: int) -> int:
+    """At most all labelled images, and two at least, for batch norm."""
     return max(min(batch_size, num_labels), 2)
 
 

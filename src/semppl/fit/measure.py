@@ -46,7 +46,7 @@ def measure(desk: Desk, online: Projected, seconds: float, *, finetune: bool, ba
         tuning, row, tuned = fine_tuned(desk, online, exam, validation, seconds)
         rows.append(row)
     if baselines:
-        rows += _frozen(desk, START, fresh(desk), exam, validation, None)
+        rows += _frozen(desk, START, fresh(desk, pretrained=True), exam, validation, None)
         rows.append(supervised(desk, exam, validation, seconds))
     decides = chosen(rows).way
     return Measured(rows, exam, tuning, decides, _trust(desk, online, decides, tuned))

@@ -76,8 +76,11 @@ def predict_rest(desk: Desk, model: Model, run: RunDirectory) -> tuple[Tensor, P
     index_N = (desk.given_M == UNLABELLED).nonzero().squeeze(1)
     if not len(index_N):
         return None
+    images, damaged = desk.dataset.images[index_N], set[str]()
     with StageProgress(desk.console, "predicting", len(index_N)) as progress:
-        said = predict(model, desk.dataset.images[index_N], workers=desk.workers, advance=progress.advance)
+        said = predict(model, images, workers=desk.workers, advance=progress.advance, problems=damaged)
+    for problem in sorted(damaged):
+        desk.say(f"{problem}: its label means nothing")
     names = [desk.dataset.names[i] for i in index_N.tolist()]
     write_text(run.path / PREDICTIONS, prediction_table(names, said, model))
     return index_N, said

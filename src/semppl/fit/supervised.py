@@ -5,6 +5,7 @@ Shapes: L labelled images.
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from torch import nn
 
@@ -18,22 +19,22 @@ from semppl.train.build import build_state
 from semppl.train.progress import StageProgress
 
 _FEWEST, _MOST = 100, 10_000
-# weights that know something already are not to be shaken
-_LR, _PRETRAINED_LR = 2e-3, 2e-4
 
 
-def fresh(desk: Desk) -> nn.Module:
-    """The encoder as pre-training found it."""
-    return build_state(desk.config, len(desk.dataset.classes), desk.device).online.encoder
+def fresh(desk: Desk, *, pretrained: bool) -> nn.Module:
+    """The encoder as pre-training found it, or with random weights whatever it started from."""
+    net = replace(desk.config.net, pretrained=pretrained and desk.config.net.pretrained)
+    config = replace(desk.config, net=net)
+    return build_state(config, len(desk.dataset.classes), desk.device).online.encoder
 
 
 def supervised(desk: Desk, exam: Exam, validation: Exam | None, seconds: float) -> Row:
-    """From the same start with the same labels, for as long as pre-training took, within 10,000 steps."""
+    """From scratch with the same labels, for as long as pre-training took, within 10,000 steps."""
     dataset, (mean_3, std_3) = desk.dataset, desk.statistics
     pixels_L3HW, labels_L = desk.pixels(dataset.labelled_L), dataset.labels_M[dataset.labelled_L]
 
     def train(steps: int, advance: Callable[[int], None] | None = None) -> nn.Module:
-        encoder = fresh(desk)
+        encoder = fresh(desk, pretrained=False)
         head = train_supervised_(
             encoder,
             pixels_L3HW,
@@ -45,7 +46,6 @@ def supervised(desk: Desk, exam: Exam, validation: Exam | None, seconds: float) 
             std_3=std_3,
             steps=steps,
             seed=desk.config.seed,
-            lr=_PRETRAINED_LR if desk.config.net.pretrained else _LR,
             advance=advance,
         )
         return nn.Sequential(encoder, head)

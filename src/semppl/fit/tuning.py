@@ -20,6 +20,7 @@ from semppl.evaluate.finetune import (
     choose_rates,
     fine_tune,
     first_layer,
+    images_per_step,
     predict_logits,
 )
 from semppl.fit.clock import StepClock
@@ -47,13 +48,9 @@ def tune(
     desk: Desk, online: Projected, index_L: Tensor, labels_L: Tensor, tuning: Tuning, title: str
 ) -> FineTuned:
     """Fine-tune a copy of the encoder on some labels, by the paper's protocol."""
-    epochs = max(round(tuning.steps * _batch(len(labels_L)) / len(labels_L)), 1)
+    epochs = max(round(tuning.steps * images_per_step(len(labels_L), BATCH) / len(labels_L)), 1)
     with StageProgress(desk.console, title, tuning.steps) as progress:
         return _tuned(desk, online, index_L, labels_L, tuning.rates, epochs, progress.advance)
-
-
-def _batch(num_labels: int) -> int:
-    return max(min(BATCH, num_labels), 2)
 
 
 def _tuned(
@@ -116,7 +113,7 @@ def _steps(desk: Desk, online: Projected, runs: int, seconds: float) -> int:
     index_L, clock = desk.dataset.labelled_L, StepClock(desk.device)
     some_L = index_L[:BATCH]
     _tuned(desk, online, some_L, desk.dataset.labels_M[some_L], DEFAULT_SWEEP[0], clock.steps, clock.tick)
-    wanted = max(_MOST, EPOCHS * len(index_L) // _batch(len(index_L)))
+    wanted = max(_MOST, EPOCHS * len(index_L) // images_per_step(len(index_L), BATCH))
     return min(max(int(_SHARE * seconds / runs / clock.seconds), _FEWEST), wanted)
 
 
