@@ -101,8 +101,20 @@ def test_epochs_fill_the_time():
 def test_the_choices_in_words():
     c = choose_queue(replace(choose_network(fit(), facts(gpu=False, grey=True)), epochs=7.0), facts())
     c = resolved(c, image_size=32, num_images=10_000, num_classes=10)
-    first, second = told(c, minutes=12.3)
+    mean, std = (0.25, 0.5, 0.75), (0.1, 0.2, 0.3)
+    first, normalised, second = told(c, 12.3, mean, std)
     assert first == "encoder resnet10, 0.25 of its width, small stem; views 2 × 32 px, no changes of colour"
     assert second == "batch 128, 12% of it labelled, queue 2,560, adamw; 7 epochs, about 12 min"
-    assert told(replace(c, views=replace(c.views, flip=0.0)), 0.5)[0].endswith("no flips")
-    assert told(c, 0.5)[1].endswith("about 30 s")
+    said = "mean 0.250 0.500 0.750, standard deviation 0.100 0.200 0.300"
+    assert normalised == f"normalised by the images: {said}"
+    borrowed = replace(c, net=replace(c.net, pretrained=True))
+    assert told(borrowed, 1, mean, std)[1] == f"normalised by the weights: {said}"
+    assert told(replace(c, views=replace(c.views, flip=0.0)), 0.5, mean, std)[0].endswith("no flips")
+    assert told(c, 0.5, mean, std)[2].endswith("about 30 s")
+
+
+def test_an_encoder_of_one_size_gets_it():
+    one = replace(fit(), net=replace(fit().net, encoder="timm:mixer_b16_224"))
+    assert choose_network(one, facts(only_size=224)).views.large_size == 224
+    own = replace(one, views=replace(one.views, large_size=112))
+    assert choose_network(own, facts(only_size=224)).views.large_size == 112, "the user's word counts"

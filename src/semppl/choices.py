@@ -4,6 +4,7 @@ Every choice is a value of the configuration, printed and kept in the run direct
 user wrote.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -25,6 +26,8 @@ class Facts:
     gpu: bool
     grey: bool = False
     """No image has colours: changing them would change nothing."""
+    only_size: int | None = None
+    """The one side of images that the encoder takes, where it takes no other."""
 
 
 def choose_network(config: Config, facts: Facts) -> Config:
@@ -39,7 +42,7 @@ def choose_network(config: Config, facts: Facts) -> Config:
     ours = not (net.encoder or "").startswith("timm:")
     if not ours:  # many of timm's models want multiples of their patches
         size = max(size // 32 * 32, 32)
-    size = views.large_size or size
+    size = views.large_size or facts.only_size or size
     deep = facts.gpu and size > 64 and facts.num_images >= 20_000
     small_stem = size <= (64 if facts.gpu else 40)
     batch = 2 ** max(min(facts.num_images // 8, 512 if facts.gpu else 128).bit_length() - 1, 1)
@@ -105,8 +108,8 @@ def epochs_for(minutes: float, seconds_per_step: float, batch_size: int, num_ima
     return min(float(int(epochs)), 1000.0) if epochs >= 5 else max(int(10 * epochs) / 10, 0.1)
 
 
-def told(config: Config, minutes: float) -> list[str]:
-    """The choices in words."""
+def told(config: Config, minutes: float, mean: Sequence[float], std: Sequence[float]) -> list[str]:
+    """The choices in words; `mean` and `std` are those of the channels."""
     net, views, data, method = config.net, config.views, config.data, config.method
     width = "" if net.width == 1 else f", {net.width:g} of its width"
     small = f" + {views.small} × {views.small_size} px" if views.small else ""
@@ -116,9 +119,15 @@ def told(config: Config, minutes: float) -> list[str]:
     return [
         f"encoder {net.encoder}{width}, {net.stem} stem; views {views.large} × {views.large_size} px{small}"
         f"{colour}{flip}",
+        f"normalised by {'the weights' if net.pretrained else 'the images'}: mean {_listed(mean)}, standard "
+        f"deviation {_listed(std)}",
         f"batch {config.batch_size}{share}, queue {method.queue_capacity:,}, {config.optim.name}; "
         f"{config.epochs:g} epochs, about {_duration(minutes)}",
     ]
+
+
+def _listed(values: Sequence[float]) -> str:
+    return " ".join(f"{value:.3f}" for value in values)
 
 
 def _duration(minutes: float) -> str:

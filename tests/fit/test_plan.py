@@ -25,7 +25,7 @@ def test_the_minutes_become_epochs(given, monkeypatch):
     config, lines = planned(*given, CPU, minutes=10)
     # 210 s are 420 steps of 4 images, of 36 each epoch
     assert (config.epochs, config.batch_size) == (46, 4)
-    assert "46 epochs, about 3 min" in lines[1]
+    assert "46 epochs, about 3 min" in lines[2]
     assert config.views.colour is False, "stripes are grey"
     config, lines = planned(*given, CPU, minutes=1)
     assert lines[-1].startswith("4.6 epochs are few")

@@ -3,7 +3,7 @@ import torch
 
 from semppl.core.errors import UserError
 from semppl.nets.encoder import create_encoder
-from semppl.nets.pretrained import create_timm, normalisation_of
+from semppl.nets.pretrained import create_timm, normalisation_of, only_size_of
 
 
 @pytest.mark.parametrize("name", ["test_resnet", "test_vit"])
@@ -17,6 +17,14 @@ def test_the_statistics_that_its_weights_expect():
     assert normalisation_of("timm:vit_tiny_patch16_224") == ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
     with pytest.raises(UserError, match="no weights"):
         normalisation_of("timm:resnet10x")
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("swin_tiny_patch4_window7_224", 224), ("test_vit", None), ("test_resnet", None), ("", None)],
+)
+def test_models_that_take_one_size_alone_are_known(name, size):
+    assert only_size_of(f"timm:{name}") == size
 
 
 def test_unknown_names_are_answered_with_near_ones():

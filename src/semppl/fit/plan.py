@@ -9,6 +9,8 @@ from semppl.choices import Facts, choose_network, choose_queue, epochs_for, told
 from semppl.config import Config
 from semppl.core.errors import UserError
 from semppl.data.dataset import Dataset
+from semppl.nets.pretrained import only_size_of
+from semppl.train.build import normalisation
 from semppl.train.estimate import estimate
 from semppl.train.pretrain import resolved_for
 
@@ -34,6 +36,7 @@ def planned(
         num_classes=len(dataset.classes),
         gpu=device.type == "cuda",
         grey=dataset.grey,
+        only_size=only_size_of(config.net.encoder or ""),
     )
     given = config.batch_size is not None
     config = choose_network(config, facts)
@@ -45,7 +48,8 @@ def planned(
         config = replace(config, epochs=epochs)
     config = resolved_for(choose_queue(config, facts), dataset)
     takes = config.total_steps(facts.num_images) * found.seconds_per_step / 60
-    lines = told(config, takes)
+    mean_3, std_3 = normalisation(config, dataset)
+    lines = told(config, takes, mean_3.tolist(), std_3.tolist())
     if config.epochs < _FEW_EPOCHS:
         lines.append(
             f"{config.epochs:g} epochs are few: expect little of them; a GPU or more --minutes would help"

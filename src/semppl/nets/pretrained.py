@@ -3,6 +3,7 @@
 from typing import Final, final
 
 import timm
+import torch
 from timm.models import get_pretrained_cfg
 from torch import Tensor, nn
 
@@ -52,6 +53,21 @@ def _create(name: str, pretrained: bool) -> nn.Module:
         return timm.create_model(name, pretrained=pretrained, num_classes=0, dynamic_img_size=True)
     except TypeError:  # models without positions to interpolate do not know the word
         return timm.create_model(name, pretrained=pretrained, num_classes=0)
+
+
+def only_size_of(name: str) -> int | None:
+    """The one side of images that a model takes, where it takes no other: found by trying another one."""
+    name = name.removeprefix(PREFIX)
+    config = get_pretrained_cfg(name) if timm.is_model(name) else None
+    if config is None or not config.fixed_input_size:
+        return None
+    size = int(config.input_size[-1])
+    try:
+        with torch.device("meta"):
+            _create(name, pretrained=False).eval()(torch.empty(1, 3, size // 2, size // 2))
+    except (AssertionError, RuntimeError, ValueError):
+        return size
+    return None
 
 
 def normalisation_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
