@@ -1,0 +1,1 @@
+"""The 15 corruptions of ImageNet-C, made from any image."""
