@@ -164,6 +164,16 @@ def load_torchvision(name: str, root: Path | None, *, download: bool = True) -> 
     )
 
 
+def load_parts(
+    name: str, parts: Sequence[Arguments], root: Path, *, download: bool = True
+) -> tuple[tuple[str, ...], list[tuple[Tensor | list[str], Tensor]]]:
+    """Classes, and images and labels of each part that torchvision is asked for; nothing is joined."""
+    with _silence():
+        found = [_load(name, arguments, root, download=download) for arguments in parts]
+    classes = _classes(found, f"{name} in {root}")
+    return tuple(classes.values()), [(part.images, _places(part.labels, classes)) for part in found]
+
+
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
     """No warnings of others, and their progress bars on a terminal only."""
