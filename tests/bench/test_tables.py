@@ -35,6 +35,17 @@ RESULT = {
         "odd": {"ours_ms": 50.0, "torchvision_ms": 200.0, "times_faster": 4.0},
         "even": {"ours_ms": 60.0, "torchvision_ms": 300.0, "times_faster": 5.0},
     },
+    "sweep": {
+        "settings": 1000,
+        "images": 5000,
+        "features": 512,
+        "classes": 10,
+        "threads": 2,
+        "updates": 612_000,
+        "seconds": 41.26,
+        "best_accuracy": 90.0,
+        "median_accuracy": 71.25,
+    },
     "lightly": {
         "version": "1.6",
         "workers": 16,
@@ -67,6 +78,7 @@ def test_every_figure_is_shown_with_its_name():
     assert ["queue", "10,000", "10.000", "30", "n^1.00"] in rows
     assert ["views", "2", "1.000", "", "n^0.00"] in rows
     assert ["even", "60", "300", "5.0"] in rows
+    assert ["1,000", "612,000", "41.3", "90.0", "71.2"] in rows
     assert ["simclr", "47.00", "1,781", "1,836"] in rows
     assert ["SemPPL of semppl", "105.00", "", "952"] in rows
     assert "SemPPL over ReLICv2: +0.96 %; start-up 33 s" in text

@@ -1,6 +1,18 @@
+import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from semppl.evaluate.linear import fit_linear, linear_predict
+from semppl.evaluate.linear import (
+    STRENGTHS,
+    _strength,
+    fit_linear,
+    fit_validated,
+    layer_scores,
+    linear_predict,
+    standard,
+)
+from semppl.evaluate.logistic import fit_logistic
 
 
 def blobs(per_class, spread, seed):
@@ -46,3 +58,77 @@ def test_two_classes_have_two_rows():
     assert fitted.logits(features)[:, 0].abs().max() == 0, (
         "the first class is the zero that the other is told from"
     )
+
+
+def noisy(count, dim, classes, *, seed=0, apart=0.5):
+    rng = torch.Generator().manual_seed(seed)
+    labels = torch.arange(count) % classes
+    return apart * torch.randn(classes, dim, generator=rng)[labels] + torch.randn(
+        count, dim, generator=rng
+    ), labels
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize(("per_class", "dim"), [(2, 40), (8, 40), (20, 5)])
+def test_the_choice_and_the_fit_are_scikit_learns(classes, per_class, dim):
+    features, labels = noisy(classes * per_class, dim, classes, seed=classes)
+    mean, scale = standard(features.double())
+    x, y = ((features.double() - mean) / scale).numpy(), labels.numpy()
+    # scikit-learn's own tolerance stops it far from the minimum
+    model = LogisticRegression(tol=1e-9, max_iter=10_000)
+    folds = StratifiedKFold(min(per_class, 5), shuffle=True, random_state=3)
+    search = GridSearchCV(model, {"C": STRENGTHS}, cv=folds).fit(x, y)
+    assert _strength(features.double(), labels, scale, 3) == search.best_params_["C"]
+    queries, _ = noisy(200, dim, classes, seed=9)
+    ours = fit_linear(features, labels, classes=classes, seed=3).logits(queries)
+    theirs = torch.tensor(search.decision_function(((queries.double() - mean) / scale).numpy()))
+    if classes == 2:
+        assert torch.allclose(ours[:, 1], theirs, atol=1e-3 * float(theirs.abs().max()))
+    else:
+        ours, theirs = (logits - logits.mean(1, keepdim=True) for logits in (ours, theirs))
+        assert torch.allclose(ours, theirs, atol=1e-3 * float(theirs.abs().max()))
+
+
+def test_one_class_is_always_answered():
+    fitted = fit_linear(torch.randn(4, 3), torch.full((4,), 2), classes=4)
+    assert (fitted.logits(torch.randn(20, 3)).argmax(1) == 2).all()
+
+
+def test_more_than_float64_can_hold_is_fitted_in_float32(monkeypatch):
+    features, labels = noisy(60, 10, 3)
+    exact = fit_linear(features, labels, classes=3)
+    monkeypatch.setattr("semppl.evaluate.linear._EXACT", 100)
+    rough = fit_linear(features, labels, classes=3, device="cpu")
+    assert rough.weight_YF.dtype == torch.double
+    assert torch.allclose(rough.logits(features), exact.logits(features), atol=0.05)
+
+
+def test_a_penalty_chosen_on_validation_is_fitted_on_both_parts():
+    features, labels = noisy(105, 30, 3)
+    (x, other), (y, truth) = features.split((60, 45)), labels.split((60, 45))
+    penalties = (1e-3, 1.0, 1e3, 1e5)
+    fit, penalty, score = fit_validated((x, y), (other, truth), penalties, classes=3)
+    scale = standard(x)[1]
+    right = []
+    for each in penalties:
+        one = fit_logistic(x, y, classes=3, penalty_S=each * scale[None] ** 2)
+        answers = (other @ one.weight_SYF[0].T + one.bias_SY[0]).argmax(1)
+        right.append(int((answers == truth).sum()))
+    assert (penalty, score) == (penalties[right.index(max(right))], max(right) / 45)
+    both, labels = torch.cat([x, other]), torch.cat([y, truth])
+    expected = fit_logistic(both, labels, classes=3, penalty_S=penalty * standard(both)[1][None] ** 2)
+    assert torch.allclose(fit.weight_YF, expected.weight_SYF[0].double(), atol=1e-6)
+
+
+def test_layers_are_scored_by_counting(monkeypatch):
+    monkeypatch.setattr("semppl.evaluate.linear._SCORED", 7)
+    rng = torch.Generator().manual_seed(0)
+    weight, bias = torch.randn(4, 5, 3, generator=rng), torch.randn(4, 5, generator=rng)
+    weight[2, 1, 1], bias[3, 0] = torch.nan, torch.inf
+    x, truth = torch.randn(50, 3, generator=rng), torch.arange(50) % 3
+    plain, mean = (layer_scores(weight, bias, x, truth, per_class=flag) for flag in (False, True))
+    for s in range(2):
+        right = (x @ weight[s].T + bias[s]).argmax(1) == truth
+        assert plain[s] == int(right.sum()) / 50
+        assert mean[s] == pytest.approx(sum(float(right[truth == c].double().mean()) for c in range(3)) / 3)
+    assert plain[2:].tolist() == mean[2:].tolist() == [-1, -1]

@@ -21,6 +21,7 @@ from semppl.bench.picture import draw_scaling
 from semppl.bench.scaling import time_scaling
 from semppl.bench.settings import BenchFlags, BenchSettings, filled
 from semppl.bench.steptime import time_step
+from semppl.bench.sweep import time_sweep
 from semppl.bench.tables import tables
 from semppl.bench.workload import build_workload
 from semppl.core.cores import usable_cores
@@ -59,6 +60,7 @@ def run_bench(flags: BenchFlags, command: str, console: Console) -> dict[str, An
         "agreement": lambda: _agreement(settings, device),
         "scaling": lambda: time_scaling(settings, say),
         "photometric": time_photometric,
+        "sweep": lambda: time_sweep(device, seed=settings.seed),
         "lightly": lambda: time_lightly(build_workload(settings), settings),
     }
     for part in _wanted(settings):

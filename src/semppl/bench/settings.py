@@ -8,14 +8,14 @@ from typing import Any, Final, Literal
 from semppl.core.cores import usable_cores
 from semppl.core.errors import UserError
 
-Part = Literal["step", "scaling", "photometric"]
+Part = Literal["step", "scaling", "photometric", "sweep"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Common:
     parts: tuple[Part, ...] = ("step",)
     """step: one setting taken apart; scaling: the method's cost against batch, queue, classes and views;
-    photometric: that stage on the CPU beside torchvision."""
+    photometric: that stage on the CPU beside torchvision; sweep: 1,000 linear classifiers of transfer."""
     width: float = 1.0
     """Multiplies the encoder's channels."""
     large: int = 4

@@ -19,6 +19,8 @@ def tables(result: dict[str, Any]) -> Iterator[Table]:
         yield scaling_table(result["scaling"])
     if "photometric" in result:
         yield photometric_table(result["photometric"])
+    if "sweep" in result:
+        yield sweep_table(result["sweep"])
     if "lightly" in result:
         yield lightly_table(result)
 
@@ -92,6 +94,17 @@ def photometric_table(result: dict[str, Any]) -> Table:
         row = result[name]
         numbers = (f"{row['ours_ms']:.0f}", f"{row['torchvision_ms']:.0f}", f"{row['times_faster']:.1f}")
         table.add_row(name, *numbers)
+    return table
+
+
+def sweep_table(result: dict[str, Any]) -> Table:
+    """Linear classifiers on cached features."""
+    title = f"{result['images']:,} × {result['features']} features, {result['classes']} classes"
+    table = _table(title, "settings of SGD", "updates", "seconds", "best, %", "median, %")
+    accuracies = (f"{result['best_accuracy']:.1f}", f"{result['median_accuracy']:.1f}")
+    table.add_row(
+        f"{result['settings']:,}", f"{result['updates']:,}", f"{result['seconds']:.1f}", *accuracies
+    )
     return table
 
 

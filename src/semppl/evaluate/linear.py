@@ -1,22 +1,33 @@
-"""A linear classifier on frozen features (l2-penalised logistic regression of scikit-learn, L-BFGS).
+"""A linear classifier on frozen features: l2-penalised logistic regression, its penalty by cross-validation.
 
-Shapes: N images asked about, L labelled images, F features, Y classes.
+Shapes: N images asked about, L labelled images, F features, Y classes, P of them present, K folds, S fits.
+
+Penalties are for features divided by one number, their standard deviation over all dimensions: dividing each
+dimension by its own would blow up those that hardly vary in a few labelled images. Dividing features by a
+number is the same as multiplying the penalty by its square.
 """
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import StratifiedKFold
 from torch import Tensor
+
+from semppl.evaluate.logistic import NEVER, LogisticFit, fit_logistic
 
 # inverse strengths of the penalty, for features of unit variance
 STRENGTHS = tuple(float(10.0**power) for power in range(-4, 3))
 
 # labels that choose among them
 _MOST: Final = 2000
+_FOLDS: Final = 5
+# numbers in the features up to which float64 is affordable; in it, a fit can be as good as exact
+_EXACT: Final = 2**26
+_TOLERANCE: Final = {torch.double: 1e-6, torch.float: 1e-4}
+# images scored at a time
+_SCORED: Final = 512
 
 
 class LinearFit(NamedTuple):
@@ -24,57 +35,146 @@ class LinearFit(NamedTuple):
 
     weight_YF: Tensor
     bias_Y: Tensor
+    strength: float | None = None
+    """Inverse penalty that was chosen."""
 
     def logits(self, features_NF: Tensor) -> Tensor:
         """Of features as the encoder gives them."""
         return features_NF.double() @ self.weight_YF.T + self.bias_Y
 
 
-def fit_linear(labelled_LF: Tensor, labels_L: Tensor, *, classes: int, seed: int = 0) -> LinearFit:
-    """Fit on the labelled features.
+def standard(features_NF: Tensor) -> tuple[Tensor, Tensor]:
+    """Their mean [F], and their standard deviation over all dimensions, one number."""
+    variance_F, mean_F = torch.var_mean(features_NF, 0, correction=0)
+    return mean_F, variance_F.mean().sqrt().clamp(min=1e-12)
 
-    Features are centred and divided by one number, their standard deviation over all dimensions: dividing
-    each dimension by its own would blow up those that hardly vary in a few labelled images. The penalty is
-    chosen by cross-validation inside the given labels; with a single image in some class there is nothing to
-    hold out and the strength is 1. Of more than 2,000 labels a part chooses. A class without a label is never
-    answered.
+
+def fit_linear(
+    labelled_LF: Tensor,
+    labels_L: Tensor,
+    *,
+    classes: int,
+    seed: int = 0,
+    device: torch.device | str | None = None,
+) -> LinearFit:
+    """Fit on the labelled features; the work is done on `device`, by default where they are.
+
+    The penalty is chosen by cross-validation inside the given labels; with a single image in some class there
+    is nothing to hold out and the strength is 1. Of more than 2,000 labels a part chooses. A class without a
+    label is never answered.
+
+    All folds and strengths are one batch: measured for 160 labels of 20 classes with 512 features on two
+    cores, 0.2 s. One fit after the other, scikit-learn's search took 0.5 s with one thread of BLAS and 7.7 s
+    with two (on another machine 0.45 s with one and 40 s with sixteen), although it stops so early that its
+    choice is not always that of the minima; torch.optim.LBFGS took 2.4 s.
     """
-    features_LF = labelled_LF.double()
-    mean_F = features_LF.mean(0)
-    scale = (features_LF - mean_F).square().mean().sqrt().clamp(min=1e-12)
-    x, y = ((features_LF - mean_F) / scale).numpy(), labels_L.numpy()
-    best = LogisticRegression(max_iter=2000, C=_strength(x, y, seed)).fit(x, y)
-    weight, bias = torch.from_numpy(best.coef_), torch.from_numpy(best.intercept_)
-    if len(weight) == 1:  # of two classes scikit-learn fits the second alone
-        weight, bias = (
-            torch.cat([torch.zeros_like(weight), weight]),
-            torch.cat([torch.zeros_like(bias), bias]),
-        )
-    present = torch.from_numpy(best.classes_).long()
-    weight_YF = torch.zeros(classes, features_LF.shape[1], dtype=torch.double)
-    bias_Y = torch.full((classes,), -1e9, dtype=torch.double)
-    weight_YF[present] = weight / scale
-    bias_Y[present] = bias - weight_YF[present] @ mean_F
-    return LinearFit(weight_YF, bias_Y)
-
-
-def _strength(x: NDArray[np.float64], y: NDArray[np.int64], seed: int) -> float:
-    """The inverse penalty that answers best on labels left out."""
-    if len(y) > _MOST:
-        kept = np.random.default_rng(seed).permutation(len(y))[:_MOST]
-        x, y = x[kept], y[kept]
-    _, counts = np.unique(y, return_counts=True)
-    if len(y) == _MOST:  # a class may be left with a single image
-        several = np.isin(y, np.unique(y)[counts > 1])
-        x, y, counts = x[several], y[several], counts[counts > 1]
-    if not len(counts) or counts.min() < 2:
-        return 1.0
-    folds = StratifiedKFold(n_splits=min(int(counts.min()), 5), shuffle=True, random_state=seed)
-    search = GridSearchCV(LogisticRegression(max_iter=2000), {"C": STRENGTHS}, cv=folds, refit=False)
-    return float(search.fit(x, y).best_params_["C"])
+    features_LF = labelled_LF.to(device, torch.double if labelled_LF.numel() <= _EXACT else torch.float)
+    _, scale = standard(features_LF)
+    present_P, labels_L = labels_L.to(features_LF.device).unique(return_inverse=True)
+    strength = _strength(features_LF, labels_L, scale, seed)
+    fit = _fit(features_LF, labels_L, scale, [strength])
+    weight_PF, bias_P = fit.weight_SYF[0].double(), fit.bias_SY[0].double()
+    if len(present_P) == 2:  # the second is told from the first
+        weight_PF, bias_P = weight_PF - weight_PF[0], bias_P - bias_P[0]
+    weight_YF = weight_PF.new_zeros(classes, weight_PF.shape[1])
+    bias_Y = bias_P.new_full((classes,), NEVER)
+    weight_YF[present_P], bias_Y[present_P] = weight_PF, bias_P
+    return LinearFit(weight_YF.to(labelled_LF.device), bias_Y.to(labelled_LF.device), strength)
 
 
 def linear_predict(features_NF: Tensor, labelled_LF: Tensor, labels_L: Tensor, *, seed: int = 0) -> Tensor:
     """Fit on the labelled features; predict the others."""
     classes = int(labels_L.max()) + 1
     return fit_linear(labelled_LF, labels_L, classes=classes, seed=seed).logits(features_NF).argmax(1)
+
+
+def fit_validated(
+    train: tuple[Tensor, Tensor],
+    validation: tuple[Tensor, Tensor],
+    penalties: Sequence[float],
+    *,
+    classes: int,
+    per_class: bool = False,
+    device: torch.device | str | None = None,
+) -> tuple[LinearFit, float, float]:
+    """Choose the penalty that is best on validation, of equals the first, and fit on both parts with it.
+
+    The parts are features and labels. The penalty and its score come too: accuracy, or its mean over classes.
+    """
+    features_NF, labels_N = train
+
+    def fitted(features_NF: Tensor, labels_N: Tensor, penalties_S: Sequence[float]) -> LogisticFit:
+        _, scale = standard(features_NF)
+        penalty_S = torch.tensor(penalties_S) * scale.cpu() ** 2
+        return fit_logistic(features_NF, labels_N, classes=classes, penalty_S=penalty_S, device=device)
+
+    fits = fitted(features_NF.float(), labels_N, penalties)
+    scores_S = layer_scores(fits.weight_SYF, fits.bias_SY, *validation, per_class=per_class)
+    best = int(scores_S.argmax())
+    both_NF, both_N = (torch.cat(pair) for pair in zip(train, validation, strict=True))
+    final = fitted(both_NF.float(), both_N, [penalties[best]])
+    weight_YF, bias_Y = (part[0].to(features_NF.device).double() for part in final[:2])
+    return LinearFit(weight_YF, bias_Y), penalties[best], float(scores_S[best])
+
+
+def layer_scores(
+    weight_SYF: Tensor, bias_SY: Tensor, features_NF: Tensor, labels_N: Tensor, *, per_class: bool = False
+) -> Tensor:
+    """Accuracy of each layer [S], or its mean over the classes that occur; −1 if a layer is not finite."""
+    count, classes, _ = weight_SYF.shape
+    right_SY = torch.zeros(count, classes, dtype=torch.long, device=bias_SY.device)
+    for features_nF, labels in zip(features_NF.split(_SCORED), labels_N.split(_SCORED), strict=True):
+        labels_n = labels.to(bias_SY.device)
+        logits_SYn = (weight_SYF.flatten(0, 1) @ features_nF.to(weight_SYF).T).unflatten(0, (count, classes))
+        answers_Sn = logits_SYn.add_(bias_SY[:, :, None]).argmax(1)
+        right_SY.index_add_(1, labels_n, (answers_Sn == labels_n).long())
+    size_Y = labels_N.to(bias_SY.device).bincount(minlength=classes)
+    share_SY = right_SY[:, size_Y > 0].double() / size_Y[size_Y > 0]
+    score_S = share_SY.mean(1) if per_class else right_SY.sum(1).double() / len(labels_N)
+    return score_S.where(weight_SYF.isfinite().all((1, 2)) & bias_SY.isfinite().all(1), -1)
+
+
+def _fit(
+    features_LF: Tensor,
+    labels_L: Tensor,
+    scale: Tensor,
+    strengths_S: Sequence[float],
+    rows_SL: Tensor | None = None,
+) -> LogisticFit:
+    """As scikit-learn, which has one row of weights for two classes and so half the penalty of two rows."""
+    classes = int(labels_L.max()) + 1
+    penalty_S = (2 if classes == 2 else 1) / torch.tensor(strengths_S, dtype=torch.double)
+    return fit_logistic(
+        features_LF,
+        labels_L,
+        classes=classes,
+        penalty_S=penalty_S * scale.cpu() ** 2,
+        rows_SN=rows_SL,
+        tolerance=_TOLERANCE[features_LF.dtype],
+    )
+
+
+def _strength(features_LF: Tensor, labels_L: Tensor, scale: Tensor, seed: int) -> float:
+    """The inverse penalty with the best mean accuracy over folds left out, of equals the least."""
+    if len(labels_L) > _MOST:
+        kept = np.random.default_rng(seed).permutation(len(labels_L))[:_MOST]
+        features_LF, labels_L = features_LF[kept], labels_L[kept]
+        several_L = labels_L.bincount()[labels_L] > 1  # a class may be left with a single image
+        features_LF, labels_L = features_LF[several_L], labels_L[several_L].unique(return_inverse=True)[1]
+    smallest = int(labels_L.bincount().min()) if len(labels_L) else 0
+    if smallest < 2:
+        return 1.0
+    folds = StratifiedKFold(n_splits=min(smallest, _FOLDS), shuffle=True, random_state=seed)
+    held = [test for _, test in folds.split(labels_L.cpu(), labels_L.cpu())]
+    rows_KL = torch.ones(len(held), len(labels_L), dtype=torch.bool)
+    for row_L, test in zip(rows_KL, held, strict=True):
+        row_L[test] = False
+    strengths_S = np.repeat(STRENGTHS, len(held)).tolist()
+    fit = _fit(features_LF, labels_L, scale, strengths_S, rows_KL.repeat(len(STRENGTHS), 1))
+    scores = np.empty((len(STRENGTHS), len(held)))
+    for place, layer in enumerate(zip(fit.weight_SYF, fit.bias_SY, strict=True)):
+        weight_YF, bias_Y = layer
+        test = held[place % len(held)]
+        answers = (features_LF[test] @ weight_YF.T + bias_Y).argmax(1)
+        scores.flat[place] = float((answers == labels_L[test]).double().mean())
+    return STRENGTHS[int(np.average(scores, axis=1).argmax())]
