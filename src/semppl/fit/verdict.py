@@ -1,5 +1,6 @@
 """The table of accuracies and what it means in plain words. Shapes: N images of the exam."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from semppl.evaluate.exam import Exam, Mark, marked, surely_better
+from semppl.protocols.results import Number
 
 OURS, START, SUPERVISED = "SemPPL", "frozen at its start", "supervised only"
 
@@ -25,8 +27,15 @@ class Row:
     right_N: Tensor
     validation: float | None = None
     """Accuracy in per cent on the labels that choices were made on."""
+    validation_labels: int = 0
+    """How many they are."""
     seconds: float | None = None
     """Of training."""
+
+    @property
+    def number(self) -> Number:
+        """For beside the results of `semppl evaluate`."""
+        return Number(f"{self.name}, {self.way}", self.mark.accuracy, self.mark.low, self.mark.high)
 
     def as_json(self) -> dict[str, Any]:
         """Without the single answers."""
@@ -45,23 +54,27 @@ def examined(
 ) -> Row:
     """A row from answers to both exams; one that stands for both is asked once."""
     right_N = exam.mark(answer(exam))
-    on_validation = None
+    on_validation, count = None, 0
     if validation is not None:
         right_V = right_N if validation.kind == exam.kind else validation.mark(answer(validation))
-        on_validation = marked(right_V).accuracy
-    return Row(name, way, marked(right_N), right_N, on_validation, seconds)
+        on_validation, count = marked(right_V).accuracy, len(right_V)
+    return Row(name, way, marked(right_N), right_N, on_validation, count, seconds)
 
 
 def chosen(rows: Sequence[Row]) -> Row:
-    """Which of our ways goes into the model: the best on the validation labels, without any the linear one.
+    """Which of our ways goes into the model: the best on the validation labels, of equals the first.
 
-    Of equals the first in the table.
+    The linear one is taken unless another is better by more than one standard error of its accuracy: a few
+    dozen labels would else choose by chance.
     """
     ours = [row for row in rows if row.name == OURS]
     linear = next(row for row in ours if row.way == "linear")
-    if linear.validation is None:
+    best = max(ours, key=lambda row: -1.0 if row.validation is None else row.validation)
+    if linear.validation is None or best.validation is None:
         return linear
-    return max(ours, key=lambda row: -1.0 if row.validation is None else row.validation)
+    share = best.validation / 100
+    error = 100 * math.sqrt(share * (1 - share) / best.validation_labels)
+    return best if best.validation - linear.validation > error else linear
 
 
 def verdict(rows: Sequence[Row], exam: Exam) -> str:
