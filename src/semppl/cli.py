@@ -22,7 +22,7 @@ from semppl.core.errors import RunError, UserError, choose
 from semppl.core.rundir import RunDirectory
 from semppl.fit.settings import FitSettings, stored_settings
 from semppl.presets import PRESETS, fit
-from semppl.verbs import Bench, Demo, Fit, Predict, Pretrain
+from semppl.verbs import Bench, Demo, Evaluate, Fit, Predict, Pretrain
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -58,6 +58,8 @@ def _run(verb: object, arguments: list[str]) -> None:
         _fit(verb)
     elif isinstance(verb, Predict):
         _predict(verb)
+    elif isinstance(verb, Evaluate):
+        _evaluate(verb)
     elif isinstance(verb, Bench):
         _bench(verb, arguments)
 
@@ -79,6 +81,7 @@ def _parse(arguments: list[str]) -> object:
         "demo": Demo(),
         "fit": Fit(config=start, **_stored_journey(arguments)),
         "predict": Predict(),
+        "evaluate": Evaluate(),
         "pretrain": Pretrain(config=start),
         "bench": Bench(),
     }
@@ -226,6 +229,22 @@ def _predict(verb: Predict) -> None:
     )
     if table is not None:
         print(table, end="")
+
+
+def _evaluate(verb: Evaluate) -> None:
+    from rich.console import Console
+
+    from semppl.protocols.compare import compare
+
+    if not verb.runs:
+        raise UserError("say which run: semppl evaluate RUN")
+    console = Console(markup=False)
+    if verb.compare:
+        compare(verb.runs, console)
+        return
+    from semppl.protocols.run import run_evaluate
+
+    run_evaluate(verb.runs, verb, console)
 
 
 def _demo(verb: Demo) -> None:

@@ -9,6 +9,7 @@ import tyro
 from semppl.bench.settings import BenchFlags
 from semppl.config import Config
 from semppl.fit.settings import FitSettings
+from semppl.protocols.settings import EvaluateFlags
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +78,18 @@ class Predict:
     """Replace a file that is already there."""
     debug: bool = False
     """Show the traceback of an error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(EvaluateFlags):
+    """Measure what a run has learnt, each number with its protocol beside it.
+
+    RUN is a folder that pretrain or fit wrote; its data must still be there. Results are shown and kept in
+    RUN/evaluations/PROTOCOL.json. Settings are chosen on labels of training, never on the test.
+    """
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
+    """One run directory or several."""
 
 
 @dataclass(frozen=True, kw_only=True)

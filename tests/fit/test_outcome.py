@@ -15,9 +15,9 @@ from semppl.data.images import ImageFiles
 from semppl.data.paths import Paths
 from semppl.deploy.predict import predict, prediction_table
 from semppl.evaluate.finetune import DEFAULT_SWEEP
-from semppl.fit.desk import Desk
 from semppl.fit.outcome import export, final_model, predict_rest, suggest, suspect
 from semppl.fit.tuning import Tuning
+from semppl.protocols.desk import Desk
 from semppl.train.build import build_state
 from semppl.train.pretrain import load_for, resolved_for
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from semppl.nets.initialise import initialise_
+from semppl.nets.initialise import create_linear, initialise_
 
 _CASES = [
     (lambda: nn.Linear(100, 400), 100),
@@ -56,3 +56,13 @@ def test_layers_inside_of_modules_are_found_and_norms_are_left_alone():
     assert module[0][0].weight.abs().max() <= 2 / 4
     assert (module[1].weight == 0.3).all()
     assert (module[1].bias == 0.7).all()
+
+
+def test_a_layer_from_a_generator_disturbs_no_other_draw():
+    before = torch.get_rng_state()
+    one, same, other = (create_linear(64, 10, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(one.weight, same.weight)
+    assert not torch.equal(one.weight, other.weight)
+    assert one.weight.abs().max() <= 2 / 8
+    assert not one.bias.any()

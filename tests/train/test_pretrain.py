@@ -8,7 +8,7 @@ from tests.conftest import stripes, tiny_config
 from tests.train.test_state import same
 
 import semppl.train.build as build
-from semppl.config import MethodConfig, NetConfig, OptimConfig, from_yaml
+from semppl.config import DataConfig, MethodConfig, NetConfig, OptimConfig, from_yaml
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
 from semppl.method.objective import Terms
@@ -227,3 +227,17 @@ def test_a_new_run_starts_from_the_weights_of_another(npz, tmp_path, quiet):
     assert not (tmp_path / "three").exists()
     with pytest.raises(UserError, match="start a new one"):
         pretrain(frozen, RunDirectory(tmp_path / "one"), console=quiet, resume=True, init_from=tmp_path)
+
+
+def test_with_all_labels_every_image_enters_the_queue_and_nothing_is_voted_on(class_folders, tmp_path, quiet):
+    config = tiny_config(
+        class_folders,
+        data=DataConfig(label_fraction=1.0, workers=0),
+        method=MethodConfig(positives=2, queue_capacity=36),
+        batch_size=12,
+        epochs=1.0,
+    )
+    run = RunDirectory(tmp_path / "run")
+    state = pretrain(config, run, console=quiet)
+    assert torch.bincount(state.queue.labels_C).tolist() == [12, 12, 12], "an epoch fills it with all images"
+    assert not any("pseudo/accuracy" in row for row in run.read_metrics())

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from semppl.views.whole import whole_crop, whole_view
+from semppl.views.whole import fitted_crop, framed_crop, ready_crop, whole_crop, whole_view
 
 MEAN, STD = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0.5, 1.0, 2.0])
 
@@ -42,3 +42,30 @@ def test_the_middle_is_kept():
     frame = torch.full((3, 110, 110), 200, dtype=torch.uint8)
     frame[:, :5] = 0
     assert whole_crop(96, frame).min() > 150
+
+
+def test_images_that_were_cut_already_keep_their_pixels():
+    images = torch.randint(256, (3, 112, 112), dtype=torch.uint8)
+    assert torch.equal(ready_crop(112, images), images), "no margin is cut away"
+    assert not torch.equal(whole_crop(112, images), images)
+    wide = torch.randint(256, (3, 112, 130), dtype=torch.uint8)
+    assert torch.equal(ready_crop(112, wide), wide[:, :, 9:121])
+    larger = torch.randint(256, (3, 200, 150), dtype=torch.uint8)
+    assert torch.equal(ready_crop(112, larger), whole_crop(112, larger))
+
+
+def test_a_frame_is_cut_off_before_anything_else():
+    inside = torch.randint(256, (3, 20, 24), dtype=torch.uint8)
+    framed = torch.zeros(3, 24, 28, dtype=torch.uint8)
+    framed[:, 2:-2, 2:-2] = inside
+    assert torch.equal(framed_crop(8, 2, framed), whole_crop(8, inside))
+    tiny = torch.full((3, 4, 4), 7, dtype=torch.uint8)
+    assert torch.equal(framed_crop(4, 2, tiny), tiny), "nothing would be left of it"
+
+
+def test_the_fitted_crop_is_the_middle_square_with_its_margin():
+    image = torch.zeros(3, 112, 120, dtype=torch.uint8)
+    image[:, :, 4:116] = torch.randint(256, (3, 112, 112), dtype=torch.uint8)
+    assert torch.equal(fitted_crop(112, image), image[:, :, 4:116])
+    assert fitted_crop(10, image).shape == (3, 10, 10)
+    assert fitted_crop(10, image.expand(2, 3, 112, 120)).shape == (2, 3, 10, 10)

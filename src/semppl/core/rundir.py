@@ -108,14 +108,13 @@ class RunDirectory:
 
     def write_environment(self, **more: object) -> None:
         """Versions and machine, for trusting a number later."""
-        packages = {}
-        for name in ("semppl", "torch", "torchvision", "numpy", "scikit-learn"):
-            with suppress(PackageNotFoundError):
-                packages[name] = version(name)
-        facts = {
-            "python": sys.version.split()[0],
-            "platform": platform.platform(),
-            "packages": packages,
-            **more,
-        }
-        write_text(self.environment, json.dumps(facts, indent=2) + "\n")
+        write_text(self.environment, json.dumps(environment() | more, indent=2) + "\n")
+
+
+def environment() -> dict[str, Any]:
+    """Versions and machine."""
+    packages = {}
+    for name in ("semppl", "torch", "torchvision", "timm", "numpy", "scikit-learn"):
+        with suppress(PackageNotFoundError):
+            packages[name] = version(name)
+    return {"python": sys.version.split()[0], "platform": platform.platform(), "packages": packages}

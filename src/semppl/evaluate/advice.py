@@ -144,13 +144,12 @@ def _farthest_first(
     return subset_M[torch.tensor(picks, dtype=torch.long)]
 
 
-def suspicious(bank: LabelledBank) -> list[Suspicion]:
-    """Labelled images whose nearest others vote for another class, the largest share first.
+def suspicious(bank: LabelledBank, answer: Answer) -> list[Suspicion]:
+    """Labelled images whose nearest others, by `leave_one_out`, vote for another class, largest share first.
 
     Of equal shares the image with the nearest neighbour comes first. An image alone in its class is not
     accused: the others cannot know its class.
     """
-    answer = bank.leave_one_out()
     accused = ((answer.labels_N != bank.labels_L) & bank.asked_L).nonzero().squeeze(1)
     if not len(accused):
         return []

@@ -15,6 +15,7 @@ from semppl.method.pseudo_labels import nearest
 from semppl.nets.heads import unit
 
 TEMPERATURE: Final = 0.1
+NEIGHBOURS: Final = 10
 THRESHOLDS: Final = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 
 # images asked about at a time: together with the chunks of `nearest`, memory does not grow with N
@@ -84,24 +85,29 @@ def _joined(answers: Sequence[Answer]) -> Answer:
     return Answer(*(torch.cat(parts) for parts in zip(*answers, strict=True)))
 
 
-def build_bank(features_LF: Tensor, labels_L: Tensor, classes: int, k: int = 10) -> LabelledBank:
-    """A bank whose k fits its labels: at most L, and at most 2n − 1 for n labels of the smallest class.
-
-    More neighbours than that outnumber a class even where all its images are the nearest. A class with a
-    single image does not bind the others (it wins where it is much nearer than they are), unless all are so:
-    one label for each class gives k = 1, two give 3, five give 9.
-    """
+def build_bank(features_LF: Tensor, labels_L: Tensor, classes: int, k: int = NEIGHBOURS) -> LabelledBank:
+    """A bank whose k fits its labels: see `fitting_k`."""
     if features_LF.ndim != 2 or len(features_LF) != len(labels_L) or not len(labels_L):
         raise ValueError(f"{tuple(features_LF.shape)} features do not fit {len(labels_L)} labels")
     if not 0 <= int(labels_L.min()) <= int(labels_L.max()) < classes:
         raise ValueError(f"labels must be from 0 to {classes - 1}, but are {labels_L.unique().tolist()}")
     if k < 1:
         raise ValueError(f"k must be at least 1, not {k}")
+    k = fitting_k(labels_L, k)
+    return LabelledBank(unit(features_LF.detach()), labels_L.to(features_LF.device).long(), classes, k)
+
+
+def fitting_k(labels_L: Tensor, k: int = NEIGHBOURS) -> int:
+    """At most k neighbours, at most L, and at most 2n − 1 for n labels of the smallest class.
+
+    More neighbours than that outnumber a class even where all its images are the nearest. A class with a
+    single image does not bind the others (it wins where it is much nearer than they are), unless all are so:
+    one label for each class gives k = 1, two give 3, five give 9.
+    """
     sizes_Y = torch.bincount(labels_L)
     several = sizes_Y[sizes_Y > 1]
     smallest = int(several.min()) if len(several) else 1
-    k = min(k, len(labels_L), 2 * smallest - 1)
-    return LabelledBank(unit(features_LF.detach()), labels_L.to(features_LF.device).long(), classes, k)
+    return min(k, len(labels_L), 2 * smallest - 1)
 
 
 class ShareTrust(NamedTuple):

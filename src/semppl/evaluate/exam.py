@@ -44,19 +44,22 @@ class Exam:
         return f"{len(self):,} {words[self.kind]}"
 
 
-def final_exam(dataset: Dataset) -> Exam | None:
-    """On test images if there are any, else on withheld or on validation labels, whichever are more."""
+def final_exam(dataset: Dataset, most: int = MOST) -> Exam | None:
+    """On test images if there are any, else on withheld or on validation labels, whichever are more.
+
+    At most `most` images, spread over the whole.
+    """
     if dataset.test_images is not None and dataset.test_labels_T is not None and len(dataset.test_labels_T):
-        index = evenly(torch.arange(len(dataset.test_labels_T)), MOST)
+        index = evenly(torch.arange(len(dataset.test_labels_T)), most)
         truth = dataset.test_labels_T[index]
         return Exam("test", dataset.test_images[index], partial(_equal, truth))
-    withheld, validation = withheld_exam(dataset), validation_exam(dataset)
+    withheld, validation = withheld_exam(dataset, most), validation_exam(dataset, most)
     if withheld is not None and (validation is None or len(withheld) >= len(validation)):
         return withheld
     return validation
 
 
-def withheld_exam(dataset: Dataset) -> Exam | None:
+def withheld_exam(dataset: Dataset, most: int = MOST) -> Exam | None:
     """On images whose label is known to nobody but the hidden truth."""
     if dataset.hidden is None:
         return None
@@ -64,15 +67,15 @@ def withheld_exam(dataset: Dataset) -> Exam | None:
     free_M[dataset.validation_V] = False
     index = free_M.nonzero().squeeze(1)
     known = _asked(dataset.hidden, index, torch.zeros_like(index))[:, 1].bool()
-    index = evenly(index[known], MOST)
+    index = evenly(index[known], most)
     if not len(index):
         return None
     return Exam("withheld", dataset.images[index], partial(_as_hidden, dataset.hidden, index))
 
 
-def validation_exam(dataset: Dataset) -> Exam | None:
+def validation_exam(dataset: Dataset, most: int = MOST) -> Exam | None:
     """On the given labels that were set aside."""
-    index = evenly(dataset.validation_V, MOST)
+    index = evenly(dataset.validation_V, most)
     if dataset.held_out_M is None or not len(index):
         return None
     return Exam("validation", dataset.images[index], partial(_equal, dataset.held_out_M[index]))
@@ -89,6 +92,26 @@ def _as_hidden(hidden: HiddenLabels, index_N: Tensor, answer_N: Tensor) -> Tenso
 def _asked(hidden: HiddenLabels, index_N: Tensor, answer_N: Tensor) -> Tensor:
     """[N, 2]: right, known."""
     return hidden.agreement(index_N, answer_N, torch.arange(len(index_N)), len(index_N))
+
+
+def truth_of(exam: Exam, classes: int) -> Tensor:
+    """The labels of an exam [N], for a confusion matrix: found by asking for each class who is in it.
+
+    Only for when nothing is left to choose.
+    """
+    truth_N = torch.full((len(exam),), UNLABELLED)
+    for label in range(classes):
+        truth_N[exam.mark(torch.full((len(exam),), label))] = label
+    return truth_N
+
+
+def revealed(hidden: HiddenLabels, count: int, classes: int) -> Tensor:
+    """Withheld labels of all images [count], −1 where nothing is known: for a classifier that may see all."""
+    index_M = torch.arange(count)
+    truth_M = torch.full((count,), UNLABELLED)
+    for label in range(classes):
+        truth_M[_as_hidden(hidden, index_M, torch.full((count,), label))] = label
+    return truth_M
 
 
 class Mark(NamedTuple):

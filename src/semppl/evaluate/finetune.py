@@ -7,18 +7,21 @@ Shapes: L labelled images, B images of a batch, Y classes, s side of a view.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Final, final
+from itertools import product
+from typing import Final, TypeVar, final
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.optim import SGD
 
 from semppl.core.rng import generator
-from semppl.data.order import stream_indices
+from semppl.evaluate.descent import Examples, Precision, descend_, exact
+from semppl.nets.initialise import create_linear
+
+S = TypeVar("S", bound=Hashable)
 
 EPOCHS: Final = 30
 # what the paper tried, at learning rates for a batch of 256
@@ -29,9 +32,6 @@ PAPER_BATCHES: Final = (512, 1024, 2048)
 _PER: Final = 256
 _MOMENTUM: Final = 0.9
 _DROP: Final = 0.2
-
-Crops = Callable[[Tensor, torch.Generator], Tensor]
-"""Positions [B] of labelled images and a generator, both on the CPU → float views [B,3,s,s] on the device."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,13 @@ DEFAULT_SWEEP: Final[tuple[Rates, ...]] = (
     Rates(0.005, 0.05),
     Rates(0.005, 0.2),
     Rates(0.02, 0.2),
+)
+
+
+# the 108 settings of the paper: batch and rates
+PAPER_SWEEP: Final[tuple[tuple[int, Rates], ...]] = tuple(
+    (batch, Rates(encoder, classifier))
+    for batch, encoder, classifier in product(PAPER_BATCHES, PAPER_ENCODER_RATES, PAPER_CLASSIFIER_RATES)
 )
 
 
@@ -83,60 +90,55 @@ def create_network(encoder: nn.Module, hidden: nn.Sequential, *, classes: int, s
     first, *others = hidden
     if not isinstance(first, nn.Linear) or [type(layer) for layer in others] != [nn.BatchNorm1d, nn.ReLU]:
         raise ValueError(f"the hidden layer is Linear, BatchNorm1d, ReLU (see first_layer), not {hidden}")
-    classifier = nn.utils.skip_init(nn.Linear, first.out_features, classes)
-    rng = generator(seed, "finetune/classifier")
-    sigma = first.out_features**-0.5
-    nn.init.trunc_normal_(classifier.weight, std=sigma, a=-2 * sigma, b=2 * sigma, generator=rng)
-    nn.init.zeros_(classifier.bias)
+    classifier = create_linear(first.out_features, classes, generator(seed, "finetune/classifier"))
     return FineTuned(deepcopy(encoder), deepcopy(hidden), classifier).requires_grad_()
 
 
 def fine_tune(
     encoder: nn.Module,
     hidden: nn.Sequential,
-    crops: Crops,
-    labels_L: Tensor,
+    examples: Examples,
     *,
+    num_labels: int,
     classes: int,
     rates: Rates,
     epochs: int = EPOCHS,
     batch_size: int,
     seed: int,
     device: torch.device,
-    advance: Callable[[int, int], None] | None = None,
+    precision: Precision = exact,
+    advance: Callable[[int], None] | None = None,
 ) -> FineTuned:
     """Train copies of the given modules; they come back on the device, in evaluation mode.
 
-    `hidden` is `first_layer` of the projector. A batch has at most as many images as there are labels, but at
-    least two, because batch norm needs them: a single image is shown twice. `advance` hears the steps done
-    and all steps.
+    `hidden` is `first_layer` of the projector; `batch_size` is what `images_per_step` says of the examples.
     """
-    if not len(labels_L) or not 0 <= int(labels_L.min()) <= int(labels_L.max()) < classes:
-        raise ValueError(f"fine-tuning needs labels from 0 to {classes - 1}, but got {labels_L.unique()}")
     model = create_network(encoder, hidden, classes=classes, seed=seed).to(device).train()
     optimizer = create_sgd(model, rates)
-    count = images_per_step(len(labels_L), batch_size)
-    steps = math.ceil(epochs * len(labels_L) / count)
-    for step in range(steps):
-        index_B = stream_indices(step, count, len(labels_L), seed, "finetune")
-        views_B3ss = crops(index_B, generator(seed, "finetune", step))
-        epoch = step * count // len(labels_L)
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(epoch, base=group["base"], batch_size=count, epochs=epochs)
-        optimizer.zero_grad(set_to_none=True)
-        F.cross_entropy(model(views_B3ss), labels_L[index_B].to(device)).backward()
-        optimizer.step()
-        if advance is not None:
-            advance(step + 1, steps)
+
+    def rate(step: int) -> list[float]:
+        epoch = step * batch_size // num_labels
+        return [
+            learning_rate(epoch, base=base, batch_size=batch_size, epochs=epochs)
+            for base in (rates.encoder, rates.classifier)
+        ]
+
+    steps = num_steps(epochs, num_labels, batch_size)
+    descend_(model, examples, optimizer, rate, steps, precision=precision, advance=advance)
     return model.eval()
 
 
+def num_steps(epochs: float, num_labels: int, batch_size: int) -> int:
+    """So many that every image is seen `epochs` times at least."""
+    return math.ceil(epochs * num_labels / batch_size)
+
+
 def create_sgd(model: FineTuned, rates: Rates) -> SGD:
-    """Two groups, encoder with hidden layer and classifier; each remembers its rate for a batch of 256."""
+    """Two groups: the encoder with the hidden layer, and the classifier."""
     pretrained = [*model.encoder.parameters(), *model.hidden.parameters()]
     groups = [
-        {"params": pretrained, "lr": rates.encoder, "base": rates.encoder},
-        {"params": [*model.classifier.parameters()], "lr": rates.classifier, "base": rates.classifier},
+        {"params": pretrained, "lr": rates.encoder},
+        {"params": [*model.classifier.parameters()], "lr": rates.classifier},
     ]
     return SGD(groups, momentum=_MOMENTUM, nesterov=True, weight_decay=0)
 
@@ -148,29 +150,27 @@ def learning_rate(epoch: int, *, base: float, batch_size: int, epochs: int = EPO
 
 
 def images_per_step(num_labels: int, batch_size: int) -> int:
-    """At most all labelled images, and two at least, for batch norm."""
+    """At most all labelled images, and two at least, for batch norm: a single image is shown twice."""
     return max(min(batch_size, num_labels), 2)
 
 
-def choose_rates(
-    train: Callable[[Rates], FineTuned], score: Callable[[FineTuned], float], sweep: Sequence[Rates]
-) -> tuple[Rates, dict[Rates, float]]:
-    """The rates whose network scores best, of several the first, and all scores; nan is the worst."""
-    if not sweep:
-        raise ValueError("there are no rates to choose from")
-    scores = {rates: score(train(rates)) for rates in sweep}
-    best = max(scores, key=lambda rates: -math.inf if math.isnan(scores[rates]) else scores[rates])
+def choose_best(settings: Sequence[S], score: Callable[[S], float]) -> tuple[S, dict[S, float]]:
+    """The setting that scores best, of several the first, and all scores; nan is the worst."""
+    if not settings:
+        raise ValueError("there is nothing to choose from")
+    scores = {setting: score(setting) for setting in settings}
+    best = max(scores, key=lambda setting: -math.inf if math.isnan(scores[setting]) else scores[setting])
     return best, scores
 
 
-def predict_logits(model: nn.Module, batches: Iterable[Tensor]) -> Tensor:
+def predict_logits(model: nn.Module, batches: Iterable[Tensor], precision: Precision = exact) -> Tensor:
     """Logits of all batches in evaluation mode, float32 on the CPU; the model comes back in its own mode."""
     training = model.training
     model.eval()
     parts = []
     try:
         for images_B3ss in batches:
-            with torch.inference_mode():
+            with torch.inference_mode(), precision():
                 parts.append(model(images_B3ss).float().cpu())
     finally:
         model.train(training)

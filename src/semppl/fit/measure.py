@@ -13,12 +13,11 @@ from semppl.deploy.predict import share_of
 from semppl.evaluate.bank import ShareTrust, build_bank, precision_by_share
 from semppl.evaluate.exam import MOST, Exam, final_exam, validation_exam
 from semppl.evaluate.finetune import FineTuned
-from semppl.evaluate.linear import fit_linear
-from semppl.fit.desk import Desk
 from semppl.fit.supervised import fresh, supervised
 from semppl.fit.tuning import Tuning, answers, fine_tuned
 from semppl.fit.verdict import OURS, START, Answer, Row, chosen, examined
 from semppl.nets.heads import Projected
+from semppl.protocols.desk import Desk
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def _frozen(
     labelled_LF = desk.features(encoder, dataset.images[dataset.labelled_L])
     labels_L = dataset.labels_M[dataset.labelled_L]
     bank = build_bank(labelled_LF, labels_L, classes)
-    linear = fit_linear(labelled_LF, labels_L, classes=classes, seed=desk.config.seed)
+    linear = desk.linear(labelled_LF, labels_L)
     known = {id(exam): desk.features(encoder, exam.images, f"{name}: features")}
 
     def features(of: Exam) -> Tensor:
@@ -111,7 +110,7 @@ def _trust(desk: Desk, online: Projected, decides: str, tuned: FineTuned | None)
     if mine is not None:
         said_V = answers(desk, mine, validation)
     elif decides == "linear":
-        linear = fit_linear(features_LF, labels_L, classes=classes, seed=desk.config.seed)
+        linear = desk.linear(features_LF, labels_L)
         said_V = linear.logits(features_VF).argmax(1)
     else:
         said_V = answer.labels_N

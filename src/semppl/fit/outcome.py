@@ -18,11 +18,10 @@ from semppl.deploy.model import Architecture, Decides, Model, linear_head, load_
 from semppl.deploy.predict import Predictions, predict, prediction_table
 from semppl.evaluate.advice import label_next, suspicious
 from semppl.evaluate.bank import Answer, build_bank
-from semppl.evaluate.linear import fit_linear
-from semppl.fit.desk import Desk
 from semppl.fit.sheet import Tile, sheet
-from semppl.fit.tuning import Tuning, tune
+from semppl.fit.tuning import Tuning
 from semppl.nets.heads import Projected
+from semppl.protocols.desk import Desk
 from semppl.train.progress import StageProgress
 
 PREDICTIONS, NEXT, SUSPICIOUS = "predictions.csv", "label_next.csv", "suspicious_labels.csv"
@@ -41,11 +40,12 @@ def final_model(desk: Desk, online: Projected, decides: Decides, tuning: Tuning 
     encoder: nn.Module = online.encoder
     head: nn.Module | None = None
     if decides == "fine-tuned" and tuning is not None:
-        tuned = tune(desk, online, index_L, labels_L, tuning, "fine-tuning on all labels")
+        tuned = tuning.run(desk, online, index_L, labels_L, "fine-tuning on all labels")
         encoder, head = tuned.encoder, nn.Sequential(tuned.hidden, tuned.classifier)
     features_LF = desk.features(encoder, dataset.images[index_L])
     if head is None:
-        head = linear_head(*fit_linear(features_LF, labels_L, classes=classes, seed=desk.config.seed))
+        fit = desk.linear(features_LF, labels_L)
+        head = linear_head(fit.weight_YF, fit.bias_Y)
     net = desk.config.net
     mean_3, std_3 = desk.statistics
     return Model(
@@ -122,7 +122,8 @@ def suspect(desk: Desk, online: Projected, run: RunDirectory) -> tuple[int, floa
     index_L = (desk.given_M != UNLABELLED).nonzero().squeeze(1)
     features_LF = desk.features(online.encoder, desk.dataset.images[index_L])
     bank = build_bank(features_LF, desk.given_M[index_L], len(desk.dataset.classes))
-    found = [one for one in suspicious(bank) if one.share >= _ACCUSING]
+    answer = bank.leave_one_out()
+    found = [one for one in suspicious(bank, answer) if one.share >= _ACCUSING]
     names, classes = desk.dataset.names, desk.dataset.classes
     places = [int(index_L[one.index]) for one in found]
     rows = [
@@ -135,7 +136,7 @@ def suspect(desk: Desk, online: Projected, run: RunDirectory) -> tuple[int, floa
         for place, one in zip(places, found, strict=True)
     ]
     _draw(desk, tiles, run.path / "suspicious_labels.png")
-    confirmed_L = (bank.leave_one_out().labels_N == bank.labels_L)[bank.asked_L]
+    confirmed_L = (answer.labels_N == bank.labels_L)[bank.asked_L]
     return len(rows), float(confirmed_L.float().mean()) if len(confirmed_L) else 0.0
 
 

@@ -15,7 +15,6 @@ from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.deploy.model import Decides
 from semppl.evaluate.bank import ShareTrust
-from semppl.fit.desk import Desk
 from semppl.fit.measure import Measured, measure
 from semppl.fit.outcome import (
     NEXT,
@@ -30,6 +29,7 @@ from semppl.fit.outcome import (
 from semppl.fit.plan import planned
 from semppl.fit.settings import SETTINGS, FitSettings
 from semppl.fit.verdict import table, verdict
+from semppl.protocols.desk import Desk
 from semppl.train.device import choose_device
 from semppl.train.interrupt import Interrupted
 from semppl.train.pretrain import announce_data, load_for, pretrain, resolved_for
@@ -164,6 +164,7 @@ def _write(desk: Desk, run: RunDirectory, state: TrainState, found: Measured, wo
         "protocol": protocol(desk, found),
         "exam": {"kind": found.exam.kind, "images": len(found.exam)},
         "rows": [row.as_json() for row in found.rows],
+        "numbers": [asdict(row.number) for row in found.rows],
         "model_decides_by": found.decides,
         "finetuning": None if found.tuning is None else asdict(found.tuning),
         "votes": [

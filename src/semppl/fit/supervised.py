@@ -12,9 +12,9 @@ from torch import nn
 from semppl.evaluate.baselines import train_supervised_
 from semppl.evaluate.exam import Exam
 from semppl.fit.clock import StepClock
-from semppl.fit.desk import Desk
 from semppl.fit.tuning import answers
 from semppl.fit.verdict import SUPERVISED, Row, examined
+from semppl.protocols.desk import Desk
 from semppl.train.build import build_state
 from semppl.train.progress import StageProgress
 

@@ -4,30 +4,25 @@ Shapes: L labelled images.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from torch import Tensor, nn
 
 from semppl.evaluate.exam import Exam
-from semppl.evaluate.features import whole_batches
 from semppl.evaluate.finetune import (
     DEFAULT_SWEEP,
     EPOCHS,
     FineTuned,
     Rates,
-    choose_rates,
-    fine_tune,
-    first_layer,
+    choose_best,
     images_per_step,
-    predict_logits,
 )
 from semppl.fit.clock import StepClock
-from semppl.fit.desk import Desk
 from semppl.fit.verdict import OURS, Row, examined
 from semppl.nets.heads import Projected
-from semppl.train.progress import StageProgress
+from semppl.protocols.desk import Desk
+from semppl.protocols.tuning import tune
 
 BATCH: Final = 128
 # steps of one fine-tuning: 300, or 30 epochs where they are more, and less where time is short
@@ -43,38 +38,20 @@ class Tuning:
     rates: Rates
     steps: int
 
-
-def tune(
-    desk: Desk, online: Projected, index_L: Tensor, labels_L: Tensor, tuning: Tuning, title: str
-) -> FineTuned:
-    """Fine-tune a copy of the encoder on some labels, by the paper's protocol."""
-    epochs = max(round(tuning.steps * images_per_step(len(labels_L), BATCH) / len(labels_L)), 1)
-    with StageProgress(desk.console, title, tuning.steps) as progress:
-        return _tuned(desk, online, index_L, labels_L, tuning.rates, epochs, progress.advance)
-
-
-def _tuned(
-    desk: Desk,
-    online: Projected,
-    index_L: Tensor,
-    labels_L: Tensor,
-    rates: Rates,
-    epochs: int,
-    advance: Callable[[int], None],
-) -> FineTuned:
-    return fine_tune(
-        online.encoder,
-        first_layer(online.projector),  # type: ignore[arg-type]  # a head is a sequence
-        desk.crops(index_L),
-        labels_L,
-        classes=len(desk.dataset.classes),
-        rates=rates,
-        epochs=epochs,
-        batch_size=BATCH,
-        seed=desk.config.seed,
-        device=desk.device,
-        advance=lambda done, _: advance(done),
-    )
+    def run(self, desk: Desk, online: Projected, index_L: Tensor, labels_L: Tensor, title: str) -> FineTuned:
+        """Fine-tune a copy of the encoder on some labels."""
+        count = images_per_step(len(labels_L), BATCH)
+        return tune(
+            desk,
+            online,
+            index_L,
+            labels_L,
+            rates=self.rates,
+            epochs=max(round(self.steps * count / len(labels_L)), 1),
+            batch_size=BATCH,
+            seed=desk.config.seed,
+            title=title,
+        )
 
 
 def fine_tuned(
@@ -91,17 +68,14 @@ def fine_tuned(
     start, models = time.monotonic(), dict[Rates, FineTuned]()
     steps = _steps(desk, online, len(sweep) + 1, seconds)
 
-    def train(rates: Rates) -> FineTuned:
+    def score(rates: Rates) -> float:
         title = f"fine-tuning {len(models) + 1}/{len(sweep)}"
-        models[rates] = tune(desk, online, index_L, labels_L, Tuning(rates, steps), title)
-        return models[rates]
-
-    def score(model: FineTuned) -> float:
+        models[rates] = Tuning(rates, steps).run(desk, online, index_L, labels_L, title)
         if validation is None:
             return 0.0
-        return float(validation.mark(answers(desk, model, validation)).float().mean())
+        return float(validation.mark(answers(desk, models[rates], validation)).float().mean())
 
-    rates, _ = choose_rates(train, score, sweep)
+    rates, _ = choose_best(sweep, score)
     took = seconds + time.monotonic() - start
     model = models[rates]
     row = examined(OURS, "fine-tuned", lambda of: answers(desk, model, of), exam, validation, took)
@@ -112,15 +86,22 @@ def _steps(desk: Desk, online: Projected, runs: int, seconds: float) -> int:
     """Of each run, so that all of them take at most about half as long as pre-training did."""
     index_L, clock = desk.dataset.labelled_L, StepClock(desk.device)
     some_L = index_L[:BATCH]
-    _tuned(desk, online, some_L, desk.dataset.labels_M[some_L], DEFAULT_SWEEP[0], clock.steps, clock.tick)
+    tune(
+        desk,
+        online,
+        some_L,
+        desk.dataset.labels_M[some_L],
+        rates=DEFAULT_SWEEP[0],
+        epochs=clock.steps,
+        batch_size=BATCH,
+        seed=desk.config.seed,
+        title=None,
+        advance=clock.tick,
+    )
     wanted = max(_MOST, EPOCHS * len(index_L) // images_per_step(len(index_L), BATCH))
     return min(max(int(_SHARE * seconds / runs / clock.seconds), _FEWEST), wanted)
 
 
 def answers(desk: Desk, model: nn.Module, exam: Exam) -> Tensor:
     """Of a network with a classifier of its own."""
-    mean_3, std_3 = desk.statistics
-    views = whole_batches(
-        exam.images, size=desk.size, mean_3=mean_3, std_3=std_3, batch_size=256, workers=desk.workers
-    )
-    return predict_logits(model, views).argmax(1)
+    return desk.logits(model, exam.images).argmax(1)

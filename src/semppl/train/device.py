@@ -24,6 +24,11 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
+def describe_device(device: torch.device) -> str:
+    """For beside a number."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
 def choose_workers(config: Config, device: torch.device) -> int:
     """Processes that read files: training on the CPU needs cores, too."""
     cores = usable_cores()

@@ -21,7 +21,7 @@ from semppl.data.streaming import StreamingFeed
 from semppl.resolve import resolved
 from semppl.train.build import Training, build_training, uses_queue
 from semppl.train.curves import write_curves
-from semppl.train.device import choose_device, memory_for_pixels
+from semppl.train.device import choose_device, describe_device, memory_for_pixels
 from semppl.train.feed import Feed
 from semppl.train.loop import Cadence, run_loop_
 from semppl.train.monitor import Probe, Tally
@@ -116,7 +116,7 @@ def pretrain(
     # on resuming, too: a run that was killed at its very start may lack them
     run.checkpoints.mkdir(exist_ok=True)
     _write_data(run, dataset, table, facts["split"])
-    run.write_environment(device=_describe(device), data_sha256=facts["data"])
+    run.write_environment(device=describe_device(device), data_sha256=facts["data"])
     progress = ProgressReport(console, title, start=training.state.step, total=training.total_steps)
     hint = hint or f"go on with `semppl pretrain --resume --out {run.path}`"
     try:
@@ -262,7 +262,3 @@ def _start_from_(state: TrainState, path: Path) -> None:
     except RuntimeError as error:
         reason = " ".join(line.strip() for line in str(error).splitlines()[1:2])
         raise UserError(f"{file}: its weights do not fit this network: {reason}") from error
-
-
-def _describe(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"

@@ -30,3 +30,29 @@ def whole_crop(size: int, images_3HW: Tensor) -> Tensor:
         return square
     fitted = V.resize(square, [side, side], InterpolationMode.BICUBIC, antialias=True)
     return V.center_crop(fitted, [size, size])
+
+
+def fitted_crop(size: int, images_3HW: Tensor) -> Tensor:
+    """The middle square with nothing cut away: for transfer, as BYOL did."""
+    shorter = min(images_3HW.shape[-2:])
+    square = V.center_crop(images_3HW, [shorter, shorter])
+    return (
+        square
+        if shorter == size
+        else V.resize(square, [size, size], InterpolationMode.BICUBIC, antialias=True)
+    )
+
+
+def ready_crop(size: int, image_3HW: Tensor) -> Tensor:
+    """The same for images that were cut for testing already, as in ImageNet-C: their middle as it is."""
+    if min(image_3HW.shape[-2:]) == size:
+        return V.center_crop(image_3HW, [size, size])
+    return whole_crop(size, image_3HW)
+
+
+def framed_crop(size: int, border: int, image_3HW: Tensor) -> Tensor:
+    """The same for images in a frame of some pixels, as those of ObjectNet; tiny ones keep theirs."""
+    height, width = image_3HW.shape[-2:]
+    if min(height, width) > 2 * border:
+        image_3HW = image_3HW[..., border : height - border, border : width - border]
+    return whole_crop(size, image_3HW)

@@ -1,0 +1,115 @@
+"""Fine-tuning from the projector's first layer as a protocol: a sweep, a choice, and several seeds.
+
+Shapes: L labelled images, V labels that choose.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from torch import Tensor
+
+from semppl.evaluate.finetune import (
+    DEFAULT_SWEEP,
+    EPOCHS,
+    PAPER_SWEEP,
+    FineTuned,
+    Rates,
+    choose_best,
+    images_per_step,
+)
+from semppl.protocols.results import Outcome, over_seeds
+from semppl.protocols.scored import numbers_of
+from semppl.protocols.settings import EvaluateFlags
+from semppl.protocols.subject import Subject
+from semppl.protocols.tuning import tune
+
+Setting = tuple[int, Rates]
+"""Batch size and rates."""
+
+_BATCH: Final = 128
+_FEWEST_STEPS: Final = 300
+
+
+def finetune(subject: Subject) -> Outcome:
+    """Settings are chosen on labels of training; the network that is marked is trained on all of them."""
+    task, flags = subject.task, subject.flags
+    small = tuple((_BATCH, rates) for rates in DEFAULT_SWEEP)
+    sweep: tuple[Setting, ...] = PAPER_SWEEP if flags.sweep == "paper" else small
+    (batch, rates), scores = _chosen(subject, sweep)
+    epochs = _epochs(len(task.all_L), batch, flags)
+    seeds = range(flags.seed, flags.seed + flags.seeds)
+    found = []
+    for seed in seeds:
+        title = f"fine-tuning on all labels, seed {seed}"
+        model = _trained(subject, task.all_L, (batch, rates), seed, title)
+        found.append(subject.marked(subject.desk.logits(model, task.exam.images)))
+    how = (
+        f"chosen from {len(sweep)} on {len(task.choose_V):,} of the labels, then trained on all of them"
+        if scores
+        else "taken without choosing, for too few labels could be set aside"
+    )
+    return Outcome(
+        protocol=f"fine-tuned from the projector's first layer: crops and flips, Nesterov 0.9, {epochs} "
+        f"epochs, rates × 0.2 at 60 % and 80 %, no weight decay; settings {how}; {task.describe()}; "
+        f"{len(seeds)} seed(s)",
+        numbers=over_seeds([numbers_of(metrics) for metrics in found]),
+        settings={
+            "batch_size": images_per_step(len(task.all_L), batch),
+            "rates_for_a_batch_of_256": vars(rates),
+            "epochs": epochs,
+            "seeds": list(seeds),
+            "sweep": scores,
+        },
+        details={"metrics": [metrics.as_json() for metrics in found]},
+    )
+
+
+def _chosen(subject: Subject, sweep: tuple[Setting, ...]) -> tuple[Setting, list[dict[str, Any]]]:
+    """The best on labels that were set aside; without any, the second of the small sweep."""
+    task = subject.task
+    if not len(task.choose_V):
+        return (_BATCH, DEFAULT_SWEEP[1]), []
+    images, truth_V = subject.desk.dataset.images[task.choose_V], task.labels_M[task.choose_V]
+    numbered = _counter(len(sweep))
+
+    def score(setting: Setting) -> float:
+        model = _trained(subject, task.fit_L, setting, subject.flags.seed, numbered())
+        right_V = subject.desk.logits(model, images).argmax(1) == truth_V
+        return 100 * float(right_V.float().mean())
+
+    best, scores = choose_best(sweep, score)
+    rows = [
+        {"batch_size": batch, "encoder": rates.encoder, "classifier": rates.classifier, "accuracy": accuracy}
+        for (batch, rates), accuracy in scores.items()
+    ]
+    return best, rows
+
+
+def _counter(total: int) -> Callable[[], str]:
+    done = iter(range(1, total + 1))
+    return lambda: f"fine-tuning {next(done)}/{total}"
+
+
+def _trained(subject: Subject, index_L: Tensor, setting: Setting, seed: int, title: str) -> FineTuned:
+    batch, rates = setting
+    return tune(
+        subject.desk,
+        subject.online,
+        index_L,
+        subject.task.labels_M[index_L],
+        rates=rates,
+        epochs=_epochs(len(index_L), batch, subject.flags),
+        batch_size=batch,
+        seed=seed,
+        title=title,
+    )
+
+
+def _epochs(num_labels: int, batch: int, flags: EvaluateFlags) -> int:
+    """The paper's 30; with few labels and the small sweep as many as 300 steps need."""
+    if flags.epochs is not None:
+        return flags.epochs
+    if flags.sweep == "paper":
+        return EPOCHS
+    return max(EPOCHS, math.ceil(_FEWEST_STEPS * images_per_step(num_labels, batch) / num_labels))

@@ -1,0 +1,121 @@
+"""k-NN and linear evaluation of the frozen encoder. Shapes: N images of the exam, L labelled, F features."""
+
+from torch import Tensor
+
+from semppl.evaluate.bank import fitting_k
+from semppl.evaluate.finetune import images_per_step, num_steps
+from semppl.evaluate.knn import knn_logits
+from semppl.evaluate.linear import LinearFit, fit_linear
+from semppl.evaluate.probe import BATCH, EPOCHS, Probe, train_probe
+from semppl.protocols.results import Outcome, over_seeds
+from semppl.protocols.scored import numbers_of
+from semppl.protocols.subject import Subject
+from semppl.train.progress import StageProgress
+
+
+def labelled_features(subject: Subject) -> Tensor:
+    """Of all labelled images [L, F]."""
+    desk = subject.desk
+    images = desk.dataset.images[subject.task.all_L]
+    return desk.features(subject.online.encoder, images, "features of labelled images")
+
+
+def exam_features(subject: Subject) -> Tensor:
+    """Of the images of the exam [N, F]."""
+    return subject.desk.features(subject.online.encoder, subject.task.exam.images, "features of the exam")
+
+
+def linear_fit(subject: Subject) -> LinearFit:
+    """The linear classifier that all protocols on frozen features share."""
+    task = subject.task
+    return fit_linear(
+        labelled_features(subject),
+        task.labels_M[task.all_L],
+        classes=subject.classes,
+        seed=subject.flags.seed,
+        device=subject.desk.device,
+    )
+
+
+LINEAR = "l2 logistic regression on frozen features, penalty by cross-validation inside the labels"
+
+
+def knn(subject: Subject) -> Outcome:
+    """The nearest labelled images vote, weighed by similarity."""
+    task, flags = subject.task, subject.flags
+    labels_L = task.labels_M[task.all_L]
+    k = fitting_k(labels_L) if flags.k is None else min(flags.k, len(labels_L))
+    logits_NY = knn_logits(
+        exam_features(subject),
+        labelled_features(subject),
+        labels_L,
+        k=k,
+        temperature=flags.temperature,
+        classes=subject.classes,
+    )
+    metrics = subject.marked(logits_NY)
+    return Outcome(
+        protocol=f"k-NN: cosine, k={k}, T={flags.temperature:g}; {task.describe()}",
+        numbers=numbers_of(metrics),
+        settings={"k": k, "temperature": flags.temperature},
+        details={"metrics": metrics.as_json()},
+    )
+
+
+def linear(subject: Subject) -> Outcome:
+    """Full-batch logistic regression."""
+    fit = linear_fit(subject)
+    metrics = subject.marked(fit.logits(exam_features(subject)))
+    return Outcome(
+        protocol=f"linear: {LINEAR}; {subject.task.describe()}",
+        numbers=numbers_of(metrics),
+        settings={"strength": fit.strength, "seed_of_folds": subject.flags.seed},
+        details={"metrics": metrics.as_json()},
+    )
+
+
+def linear_sgd(subject: Subject) -> Outcome:
+    """The protocol of the released code: SGD on random crops and flips."""
+    task, flags = subject.task, subject.flags
+    epochs = flags.epochs or EPOCHS
+    batch = images_per_step(len(task.all_L), BATCH)
+    found = []
+    for seed in range(flags.seed, flags.seed + flags.seeds):
+        probe = _probe(subject, epochs=epochs, batch=batch, seed=seed)
+        found.append(subject.marked(subject.desk.logits(probe, task.exam.images)))
+    return Outcome(
+        protocol=f"linear by SGD: crops and flips, Nesterov 0.9, rate 0.3 · {batch}/256 by a cosine, "
+        f"{epochs} epochs, no weight decay; {task.describe()}; {flags.seeds} seed(s)",
+        numbers=over_seeds([numbers_of(metrics) for metrics in found]),
+        settings={
+            "epochs": epochs,
+            "batch_size": batch,
+            "seeds": [flags.seed + i for i in range(flags.seeds)],
+        },
+        details={"metrics": [metrics.as_json() for metrics in found]},
+    )
+
+
+def _probe(subject: Subject, *, epochs: int, batch: int, seed: int) -> Probe:
+    desk, encoder, index_L = subject.desk, subject.online.encoder, subject.task.all_L
+    labels_L = subject.task.labels_M[index_L]
+    examples, close = desk.examples(index_L, labels_L, batch_size=batch, seed=seed, name="probe")
+    try:
+        with StageProgress(
+            desk.console, "linear by SGD", num_steps(epochs, len(labels_L), batch)
+        ) as progress:
+            return train_probe(
+                encoder,
+                examples,
+                num_features=int(encoder.num_features),  # type: ignore[arg-type]
+                num_labels=len(labels_L),
+                classes=subject.classes,
+                epochs=epochs,
+                batch_size=batch,
+                seed=seed,
+                device=desk.device,
+                precision=desk.precision,
+                advance=progress.advance,
+            )
+    finally:
+        close()

@@ -1,0 +1,133 @@
+"""ImageNetV2, ImageNet-C, ImageNet-R and ObjectNet with a linear classifier of ImageNet's classes.
+
+Shapes: N images, Y classes of the classifier.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from torch import Tensor
+
+from semppl.core.errors import UserError
+from semppl.data.images import Prepare
+from semppl.data.robustness import FAMILIES, Found, RobustnessSet, robustness_sets
+from semppl.data.torchvision import default_root
+from semppl.data.wnids import imagenet_indices
+from semppl.evaluate.exam import marked
+from semppl.evaluate.linear import LinearFit
+from semppl.evaluate.robustness import (
+    corruption_means,
+    mean_over_corruptions,
+    right,
+    right_among_objectnet,
+    right_among_r,
+    right_on_objectnet,
+)
+from semppl.protocols.frozen import LINEAR, linear_fit
+from semppl.protocols.results import Number, Outcome
+from semppl.protocols.subject import Subject
+from semppl.views.whole import framed_crop, ready_crop
+
+Score = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Logits, ImageNet class of each output, labels → which answers are right."""
+
+_SCORES: Final[Mapping[str, Mapping[str, Score]]] = {
+    "imagenet-v2": {"": right},
+    "imagenet-c": {"": right},
+    "imagenet-r": {" (1000-way)": right, " (200-way)": right_among_r},
+    "objectnet": {" (1000-way)": right_on_objectnet, " (125-way)": right_among_objectnet},
+}
+
+
+def robustness(subject: Subject) -> Outcome:
+    """Nothing of these sets is seen before the classifier is fitted."""
+    desk, flags = subject.desk, subject.flags
+    index_Y = imagenet_indices(desk.dataset.classes)
+    families = find_families(flags.sets, flags.root or default_root())
+    fit = linear_fit(subject)
+    numbers, sizes = list[Number](), dict[str, dict[str, int]]()
+    for found in families:
+        for one in found:
+            logits_NY = _logits(subject, fit, one)
+            numbers += _numbers(one, logits_NY, index_Y)
+            sizes[one.name] = {"images": len(one.images), "published": one.published}
+    missing = [name for found in families for name in found.missing]
+    for line in _warnings(sizes, missing, len(index_Y)):
+        desk.say(line)
+    return Outcome(
+        protocol=f"robustness: {LINEAR} of {len(index_Y):,} classes; {subject.task.describe()}; top-1",
+        numbers=_summed(numbers),
+        settings={"strength": fit.strength, "seed_of_folds": flags.seed},
+        details={"sets": sizes, "missing": missing, "all_numbers": [vars(number) for number in numbers]},
+    )
+
+
+def find_families(wanted: tuple[str, ...], root: Path) -> list[Found]:
+    """Those that were asked for must be there; by default, those that are."""
+    if wanted:
+        return [robustness_sets(name, root) for name in wanted]
+    found, reasons = list[Found](), list[str]()
+    for name in FAMILIES:
+        try:
+            found.append(robustness_sets(name, root))
+        except UserError as error:
+            reasons.append(str(error))
+    if not found:
+        raise UserError("; ".join(reasons))
+    return found
+
+
+def _prepare(one: RobustnessSet, size: int) -> tuple[Prepare | None, str]:
+    """How images of a set are cut, and a name for it."""
+    if one.crop_border:
+        return partial(framed_crop, size, one.crop_border), f"without {one.crop_border} px of border"
+    if one.kind == "imagenet-c":
+        return partial(ready_crop, size), "ready"
+    return None, ""
+
+
+def _logits(subject: Subject, fit: LinearFit, one: RobustnessSet) -> Tensor:
+    prepare, prepared = _prepare(one, subject.desk.size)
+    encoder = subject.online.encoder
+    return fit.logits(
+        subject.desk.features(encoder, one.images, one.name, prepare=prepare, prepared=prepared)
+    )
+
+
+def _numbers(one: RobustnessSet, logits_NY: Tensor, index_Y: Tensor) -> list[Number]:
+    numbers = []
+    for way, score in _SCORES[one.kind].items():
+        mark = marked(score(logits_NY, index_Y, one.labels_N))
+        numbers.append(Number(f"{one.name}{way}", mark.accuracy, mark.low, mark.high))
+    return numbers
+
+
+def _summed(numbers: list[Number]) -> list[Number]:
+    """The sets of ImageNet-C as means over severities, and all of them as one."""
+    single = [number for number in numbers if not number.name.startswith("imagenet-c/")]
+    means = corruption_means(
+        {number.name: number.value for number in numbers if number.name.startswith("imagenet-c/")}
+    )
+    mean = mean_over_corruptions(means)
+    if mean is not None:
+        single.append(Number(f"imagenet-c, mean over {len(means)} corruptions", mean))
+    return [*single, *(Number(f"imagenet-c/{name}", value) for name, value in means.items())]
+
+
+def _warnings(sizes: Mapping[str, Mapping[str, Any]], missing: list[str], classes: int) -> list[str]:
+    """What makes a number differ from published ones."""
+    lines = [
+        f"{name}: {size['images']:,} of the {size['published']:,} images as published"
+        for name, size in sizes.items()
+        if size["images"] != size["published"]
+    ]
+    if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        lines.append(f"not found: {', '.join(missing[:3])}{more}")
+    if classes < 1000:
+        lines.append(
+            f"the classifier knows {classes} of ImageNet's 1,000 classes: images of others count wrong"
+        )
+    return lines

@@ -1,0 +1,95 @@
+"""Flags of the verb `evaluate`. No torch here, so that --help is quick."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from semppl.core.errors import UserError
+
+PROTOCOLS: Final = ("knn", "linear", "linear-sgd", "finetune", "corruptions", "robustness", "transfer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateFlags:
+    """What to measure, and how."""
+
+    protocol: tuple[str, ...] = ("knn", "linear")
+    """knn: nearest labelled images; linear: logistic regression on frozen features; linear-sgd: the same by
+    the paper's SGD with crops and flips; finetune: the whole network; corruptions: a linear classifier on
+    corrupted test images; robustness: the same on ImageNetV2, -C, -R and ObjectNet; transfer: linear
+    classifiers on the paper's 11 data sets."""
+    corrupt: bool = False
+    """Add the protocol corruptions: 15 corruptions at 5 strengths, made from the test images."""
+    labels: Literal["given", "all"] = "given"
+    """Whose labels the classifier gets: those of the run, or the true ones of all images."""
+    sweep: Literal["default", "paper"] = "default"
+    """Settings among which finetune and transfer choose: a few, or all that the paper tried."""
+    sets: tuple[str, ...] = ()
+    """Families of robustness (imagenet-v2, imagenet-c, imagenet-r, objectnet) or data sets of transfer; by
+    default all that are found."""
+    root: Path | None = None
+    """Where those data sets lie."""
+    k: int | None = None
+    """Neighbours; by default 10, or fewer where a class has few labels."""
+    temperature: float = 0.1
+    """Neighbours count exp(cosine / temperature)."""
+    epochs: int | None = None
+    """Of finetune (by default the paper's 30, or 300 steps where they are more) and linear-sgd (100)."""
+    validation: float = 0.2
+    """Share of the labels that chooses settings, where the run has set none aside."""
+    seeds: int = 1
+    """Fine-tunings and SGD classifiers with the chosen settings; the table shows mean and deviation."""
+    seed: int = 0
+    """The first seed."""
+    most: int = 2000
+    """Images of the corruptions at most, spread over all test images."""
+    checkpoint: Path | None = None
+    """Of the run; by default the newest."""
+    data: str | None = None
+    """Where the images of the run lie now, if they were moved."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N."""
+    workers: int | None = None
+    """Processes that read files; by default one for each core."""
+    cache: bool = True
+    """Keep features in the run directory for the next time."""
+    name: str = ""
+    """Added to the name of the result, to keep several: evaluations/PROTOCOL-NAME.json."""
+    overwrite: bool = False
+    """Replace results that are already there."""
+    compare: bool = False
+    """Measure nothing: show the results of several runs side by side."""
+    debug: bool = False
+    """Show the traceback of an error."""
+
+
+def wanted_protocols(flags: EvaluateFlags) -> tuple[str, ...]:
+    """Each once, in the order of the table above; commas separate, too."""
+    words = [word for given in flags.protocol for word in given.replace(",", " ").split()]
+    words += ["corruptions"] if flags.corrupt else []
+    if strange := [word for word in words if word not in PROTOCOLS]:
+        raise UserError(f"unknown protocol {strange[0]!r}: there are {', '.join(PROTOCOLS)}")
+    if not words:
+        raise UserError(f"no protocol: choose from {', '.join(PROTOCOLS)}")
+    return tuple(name for name in PROTOCOLS if name in words)
+
+
+def check_flags(flags: EvaluateFlags) -> None:
+    """Refuse what cannot work, before anything runs."""
+    least: Sequence[tuple[str, float | None, float]] = (
+        ("--k", flags.k, 1),
+        ("--epochs", flags.epochs, 1),
+        ("--seeds", flags.seeds, 1),
+        ("--most", flags.most, 1),
+        ("--workers", flags.workers, 0),
+    )
+    for flag, value, low in least:
+        if value is not None and value < low:
+            raise UserError(f"{flag} is {value}: it must be at least {low:g}")
+    if flags.temperature <= 0:
+        raise UserError(f"--temperature is {flags.temperature:g}: it must be above 0")
+    if not 0 <= flags.validation < 1:
+        raise UserError(f"--validation is {flags.validation:g}: it must be at least 0 and below 1")
+    if "/" in flags.name:
+        raise UserError(f"--name {flags.name}: it becomes part of a file's name, so it holds no /")

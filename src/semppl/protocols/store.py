@@ -1,0 +1,99 @@
+"""Features on disk, found again by what they were made from. Shapes: N images, F features.
+
+They are memory-mapped: a million images take no memory. The folder may be deleted at any time.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from semppl.core.errors import RunError
+from semppl.data.images import Images
+
+
+@final
+class FeatureStore:
+    """One file for each combination of weights, images and manner."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, encoder: nn.Module, images: Images, how: str, make: Callable[[Tensor], object]) -> Tensor:
+        """Those that were made before, or new ones: `make` fills a tensor [N, F] that lies on disk.
+
+        `how` says everything that decides on the features besides weights and images.
+        """
+        name = sha256(f"{weights_digest(encoder)}\n{images_digest(images)}\n{how}".encode()).hexdigest()
+        path = self._folder / f"{name[:32]}.npy"
+        shape = (len(images), int(encoder.num_features))  # type: ignore[arg-type]
+        kept = _read(path, shape)
+        if kept is not None:
+            return kept
+        try:
+            return self._made(path, shape, make)
+        except OSError as error:
+            raise RunError(
+                f"features cannot be kept in {self._folder} ({error.strerror}): make room, or use --no-cache"
+            ) from error
+
+    def _made(self, path: Path, shape: tuple[int, int], make: Callable[[Tensor], object]) -> Tensor:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            # written through the page cache, so that a full disk is an error here and not a signal later
+            with temporary.open("wb") as file:
+                np.lib.format.write_array_header_1_0(
+                    file, {"descr": "<f4", "fortran_order": False, "shape": shape}
+                )
+                start = file.tell()
+                os.posix_fallocate(file.fileno(), 0, start + 4 * shape[0] * shape[1])
+            mapped = np.memmap(temporary, dtype="<f4", mode="r+", offset=start, shape=shape)
+            make(torch.from_numpy(mapped))
+            mapped.flush()
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        kept = _read(path, shape)
+        if kept is None:
+            raise RunError(f"{path} vanished as soon as it was written")
+        return kept
+
+
+def _read(path: Path, shape: tuple[int, int]) -> Tensor | None:
+    """A file that is not whole is as good as none."""
+    with suppress(OSError, ValueError, EOFError):
+        found = np.load(path, mmap_mode="c")
+        if found.shape == shape and found.dtype == np.dtype("<f4"):
+            return torch.from_numpy(found)
+    return None
+
+
+def weights_digest(module: nn.Module) -> str:
+    """sha256 of the names, shapes and values of all weights and statistics."""
+    told = sha256()
+    for name, value in module.state_dict().items():
+        told.update(f"{name}{tuple(value.shape)}{value.dtype}\n".encode())
+        told.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return told.hexdigest()
+
+
+def images_digest(images: Images) -> str:
+    """sha256 of the pixels; of files, of their names, sizes and times, so that nothing is read twice."""
+    if isinstance(images, Tensor):
+        told = sha256(f"{tuple(images.shape)}\n".encode())
+        told.update(images.contiguous().numpy().data)
+        return told.hexdigest()
+    told = sha256()
+    for i, path in enumerate(images.paths):
+        told.update(f"{path}\0".encode(errors="surrogateescape"))
+        with suppress(OSError):
+            facts = os.stat(images.path(i))  # noqa: PTH116 - a million times
+            told.update(f"{facts.st_size} {facts.st_mtime_ns}\n".encode())
+    return told.hexdigest()

@@ -1,0 +1,100 @@
+"""The run under evaluation: its weights, its data and its labels, found again and checked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from torch import Tensor
+
+from semppl.config import from_yaml
+from semppl.core.errors import UserError
+from semppl.core.rundir import RunDirectory, environment
+from semppl.data.splits import digest, split_table
+from semppl.evaluate.metrics import Metrics, measure_answers
+from semppl.nets.heads import Projected
+from semppl.protocols.desk import Desk
+from semppl.protocols.settings import EvaluateFlags
+from semppl.protocols.store import FeatureStore
+from semppl.protocols.task import Task, build_task
+from semppl.train.build import build_state
+from semppl.train.device import choose_device, describe_device
+from semppl.train.pretrain import load_for
+from semppl.train.state import load_checkpoint, newest_checkpoint
+
+FEATURES: Final = "features"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A trained network at its desk."""
+
+    run: RunDirectory
+    desk: Desk
+    online: Projected
+    flags: EvaluateFlags
+    facts: Mapping[str, Any]
+    """Where a number comes from: run, checkpoint, split, seeds, software."""
+
+    @property
+    def classes(self) -> int:
+        """How many the data has."""
+        return len(self.desk.dataset.classes)
+
+    def marked(self, logits_NY: Tensor) -> Metrics:
+        """Answers to the exam of the run."""
+        truth_N = self.task.truth_N
+        return measure_answers(logits_NY, truth_N, classes=self.classes, seed=self.flags.seed)
+
+    @cached_property
+    def task(self) -> Task:
+        """Which labels the classifiers get, and what they are marked on."""
+        flags = self.flags
+        return build_task(self.desk.dataset, which=flags.labels, share=flags.validation, seed=flags.seed)
+
+
+def load_subject(path: Path, flags: EvaluateFlags, console: Console) -> Subject:
+    """Read a run; its data must be what it was trained on."""
+    run = RunDirectory(path)
+    if not run.exists:
+        raise UserError(
+            f"{path} holds no run (no {run.config.name}): give a folder that pretrain or fit wrote"
+        )
+    device = choose_device(flags.device)
+    config = from_yaml(run.config.read_text())
+    source = config.source if flags.data is None else flags.data
+    data = replace(config.data, workers=flags.workers if flags.workers is not None else config.data.workers)
+    config = replace(config, source=source, device=flags.device, data=data)
+    file = flags.checkpoint or newest_checkpoint(run)
+    if file is None:
+        raise UserError(f"{path}: no checkpoint yet: go on with `semppl pretrain --resume --out {path}`")
+    content = load_checkpoint(file)
+    dataset = load_for(config, device, console)
+    split = digest(split_table(dataset))
+    if split != content["split"]:
+        raise UserError(f"{path}: its data has changed (see {run.split.name}): give the same, with --data")
+    # weights come from the checkpoint, so none need to be had from elsewhere
+    own = replace(config, net=replace(config.net, pretrained=False))
+    state = build_state(own, len(dataset.classes), device)
+    try:
+        state.load_weights_(content["state"])
+    except RuntimeError as error:
+        raise UserError(f"{file}: its weights do not fit the network of {run.config}") from error
+    with file.open("rb") as opened:
+        sha256 = file_digest(opened, "sha256").hexdigest()
+    facts = {
+        "run": run.path.name,
+        "data": dataset.name,
+        "data_sha256": content["data"],
+        "split_sha256": split,
+        "checkpoint": file.name,
+        "checkpoint_sha256": sha256,
+        "step": content["state"]["step"],
+        "run_seed": config.seed,
+        "environment": environment() | {"device": describe_device(device)},
+    }
+    store = FeatureStore(run.path / FEATURES) if flags.cache else None
+    return Subject(run, Desk(config, dataset, device, console, store), state.online, flags, facts)

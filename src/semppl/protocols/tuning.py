@@ -1,0 +1,48 @@
+"""Fine-tuning one network on some labels. Shapes: L labelled images."""
+
+from collections.abc import Callable
+
+from rich.console import Console
+from torch import Tensor
+
+from semppl.evaluate.finetune import FineTuned, Rates, fine_tune, first_layer, images_per_step, num_steps
+from semppl.nets.heads import Projected
+from semppl.protocols.desk import Desk
+from semppl.train.progress import StageProgress
+
+
+def tune(
+    desk: Desk,
+    online: Projected,
+    index_L: Tensor,
+    labels_L: Tensor,
+    *,
+    rates: Rates,
+    epochs: int,
+    batch_size: int,
+    seed: int,
+    title: str | None,
+    advance: Callable[[int], None] | None = None,
+) -> FineTuned:
+    """Fine-tune a copy of the encoder by the paper's protocol; without a title nobody sees how far it is."""
+    count = images_per_step(len(labels_L), batch_size)
+    examples, close = desk.examples(index_L, labels_L, batch_size=count, seed=seed, name="finetune")
+    console = Console(quiet=True) if title is None else desk.console
+    try:
+        with StageProgress(console, title or "", num_steps(epochs, len(labels_L), count)) as progress:
+            return fine_tune(
+                online.encoder,
+                first_layer(online.projector),  # type: ignore[arg-type]  # a head is a sequence
+                examples,
+                num_labels=len(labels_L),
+                classes=len(desk.dataset.classes),
+                rates=rates,
+                epochs=epochs,
+                batch_size=count,
+                seed=seed,
+                device=desk.device,
+                precision=desk.precision,
+                advance=advance or progress.advance,
+            )
+    finally:
+        close()

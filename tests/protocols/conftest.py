@@ -1,0 +1,38 @@
+import pytest
+from rich.console import Console
+from tests.conftest import save_stripes, tiny_config
+
+from semppl.config import DataConfig
+from semppl.core.rundir import RunDirectory
+from semppl.protocols.settings import EvaluateFlags
+from semppl.protocols.subject import load_subject
+from semppl.train.pretrain import pretrain
+
+QUIET = Console(quiet=True)
+FLAGS = {"device": "cpu", "workers": 0}
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """A tiny run on class folders: 36 images of 3 classes, 5 labels for each, 12 for testing."""
+    root = tmp_path_factory.mktemp("data") / "pets"
+    for label, name in enumerate(("cat", "dog", "owl")):
+        save_stripes(root / "train" / name, [label] * 12, seed=label)
+        save_stripes(root / "test" / name, [label] * 4, seed=10 + label)
+    run = RunDirectory(tmp_path_factory.mktemp("runs") / "pets")
+    config = tiny_config(root, data=DataConfig(labels_per_class=5, workers=0), batch_size=12, epochs=4.0)
+    pretrain(config, run, console=QUIET)
+    return run
+
+
+@pytest.fixture
+def subject_of():
+    def load(run, **flags):
+        return load_subject(run.path, EvaluateFlags(**{**FLAGS, "cache": False, **flags}), QUIET)
+
+    return load
+
+
+@pytest.fixture
+def subject(trained, subject_of):
+    return subject_of(trained)

@@ -1,0 +1,62 @@
+import pytest
+import torch
+
+from semppl.evaluate.finetune import DEFAULT_SWEEP, PAPER_SWEEP
+from semppl.protocols import finetuning
+from semppl.protocols.finetuning import finetune
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """What was trained, on how many labels."""
+    calls = []
+    real = finetuning.tune
+
+    def spy(desk, online, index_L, labels_L, **how):
+        calls.append((how["batch_size"], how["rates"], how["epochs"], how["seed"], set(index_L.tolist())))
+        return real(desk, online, index_L, labels_L, **{**how, "epochs": 1})
+
+    monkeypatch.setattr(finetuning, "tune", spy)
+    return calls
+
+
+def test_settings_are_chosen_on_labels_of_training_and_seeds_train_on_all(trained, subject_of, tried):
+    subject = subject_of(trained, seeds=2)
+    outcome = finetune(subject)
+    *sweep, first, second = tried
+    assert [rates for _, rates, *_ in sweep] == list(DEFAULT_SWEEP)
+    fit, chosen = set(subject.task.fit_L.tolist()), set(subject.task.choose_V.tolist())
+    assert all(index == fit for *_, index in sweep)
+    assert not fit & chosen
+    assert first[4] == second[4] == fit | chosen
+    assert (first[3], second[3]) == (0, 1)
+    # 15 labels are one batch: 300 steps are 300 epochs
+    assert first[2] == 300
+    assert len(outcome.settings["sweep"]) == 4
+    best = max(outcome.settings["sweep"], key=lambda row: row["accuracy"])
+    assert outcome.settings["rates_for_a_batch_of_256"]["encoder"] == best["encoder"]
+    assert "chosen from 4 on 3 of the labels" in outcome.protocol
+    assert outcome.numbers[0].deviation is not None
+
+
+def test_the_papers_sweep_has_its_108_settings_and_30_epochs(trained, subject_of, tried, monkeypatch):
+    monkeypatch.setattr(finetuning, "PAPER_SWEEP", PAPER_SWEEP[:2])
+    outcome = finetune(subject_of(trained, sweep="paper"))
+    assert len(PAPER_SWEEP) == 108
+    assert [(batch, rates) for batch, rates, *_ in tried[:2]] == list(PAPER_SWEEP[:2])
+    assert all(epochs == 30 for _, _, epochs, *_ in tried)
+    assert outcome.settings["batch_size"] == 15, "at most all labels"
+
+
+def test_without_labels_to_choose_with_nothing_is_chosen(trained, subject_of, tried):
+    outcome = finetune(subject_of(trained, validation=0.0, epochs=3))
+    assert [(rates, epochs) for _, rates, epochs, *_ in tried] == [(DEFAULT_SWEEP[1], 3)]
+    assert outcome.settings["sweep"] == []
+    assert "taken without choosing" in outcome.protocol
+
+
+def test_the_run_stays_as_it_is(trained, subject_of, tried):
+    subject = subject_of(trained, validation=0.0)
+    before = {name: value.clone() for name, value in subject.online.state_dict().items()}
+    finetune(subject)
+    assert all(torch.equal(value, before[name]) for name, value in subject.online.state_dict().items())

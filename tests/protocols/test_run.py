@@ -1,0 +1,56 @@
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from semppl.core.errors import UserError
+from semppl.protocols.compare import compare
+from semppl.protocols.run import TABLE, run_evaluate
+from semppl.protocols.settings import PROTOCOLS, EvaluateFlags
+
+
+@pytest.fixture
+def console():
+    return Console(file=io.StringIO(), width=120)
+
+
+def flags(**changes):
+    return EvaluateFlags(**{"device": "cpu", "workers": 0, **changes})
+
+
+def test_every_protocol_is_in_the_table():
+    assert tuple(TABLE) == PROTOCOLS
+
+
+def test_results_are_shown_kept_and_compared(trained, console):
+    run_evaluate([trained.path], flags(name="x"), console)
+    said = console.file.getvalue()
+    assert "pets: knn" in said
+    assert "protocol: linear: l2 logistic regression" in said
+    content = json.loads((trained.evaluations / "linear-x.json").read_text())
+    for key in ("checkpoint_sha256", "split_sha256", "environment", "settings", "labels", "test", "flags"):
+        assert content[key], key
+    assert content["labels"] == {"which": "given", "used": 15, "choosing": 3}
+    assert content["test"] == {"kind": "test", "images": 12}
+    assert content["details"]["metrics"]["per_class"]
+    compare([trained.path], console)
+    assert "linear-x" in console.file.getvalue()
+    with pytest.raises(UserError, match="there already"):
+        run_evaluate([trained.path], flags(name="x"), console)
+
+
+def test_features_are_made_once(trained, console, monkeypatch):
+    run_evaluate([trained.path], flags(name="y", protocol=("knn",)), console)
+    made = sorted((trained.path / "features").iterdir())
+    assert len(made) == 2
+    monkeypatch.setattr(
+        "semppl.protocols.desk.extract_features", lambda *_, **__: pytest.fail("made a second time")
+    )
+    run_evaluate([trained.path], flags(name="y", overwrite=True), console)
+    assert sorted((trained.path / "features").iterdir()) == made
+
+
+def test_bad_flags_are_refused_before_anything_is_read(tmp_path, console):
+    with pytest.raises(UserError, match="--k is 0"):
+        run_evaluate([tmp_path], flags(k=0), console)

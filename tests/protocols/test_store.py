@@ -1,0 +1,106 @@
+import os
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from semppl.core.errors import RunError
+from semppl.data.images import ImageFiles
+from semppl.data.paths import Paths
+from semppl.protocols.store import FeatureStore, images_digest, weights_digest
+
+IMAGES = torch.arange(5 * 3 * 2 * 2, dtype=torch.uint8).view(5, 3, 2, 2)
+
+
+class Encoder(nn.Linear):
+    num_features = 4
+
+
+@pytest.fixture
+def encoder():
+    torch.manual_seed(0)
+    return Encoder(2, 4)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return FeatureStore(tmp_path / "features")
+
+
+class Maker:
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, out_NF):
+        self.calls += 1
+        out_NF.copy_(torch.arange(20.0).view(5, 4))
+
+
+def test_features_are_made_once(store, encoder, tmp_path):
+    make = Maker()
+    first = store.get(encoder, IMAGES, "how", make)
+    again = store.get(encoder, IMAGES, "how", make)
+    assert make.calls == 1
+    assert torch.equal(first, torch.arange(20.0).view(5, 4))
+    assert torch.equal(again, first)
+    (file,) = (tmp_path / "features").iterdir()
+    assert np.array_equal(np.load(file), first.numpy())
+    again += 1  # memory of one's own: the file stays
+    assert torch.equal(store.get(encoder, IMAGES, "how", make), first)
+
+
+def test_other_weights_images_or_manner_are_other_features(store, encoder):
+    make = Maker()
+    store.get(encoder, IMAGES, "how", make)
+    store.get(encoder, IMAGES, "otherwise", make)
+    store.get(encoder, IMAGES + 1, "how", make)
+    with torch.no_grad():
+        encoder.weight[0, 0] += 1e-6
+    store.get(encoder, IMAGES, "how", make)
+    assert make.calls == 4
+
+
+def test_what_fails_leaves_nothing_and_a_damaged_file_is_made_again(store, encoder, tmp_path):
+    def fail(out_NF):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.get(encoder, IMAGES, "how", fail)
+    assert list((tmp_path / "features").iterdir()) == []
+    make = Maker()
+    store.get(encoder, IMAGES, "how", make)
+    (file,) = (tmp_path / "features").iterdir()
+    file.write_bytes(file.read_bytes()[:100])
+    assert torch.equal(store.get(encoder, IMAGES, "how", make), torch.arange(20.0).view(5, 4))
+    assert make.calls == 2
+
+
+def test_a_place_that_cannot_be_written_to_is_one_line(encoder, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="make room, or use --no-cache"):
+        FeatureStore(tmp_path / "file").get(encoder, IMAGES, "how", Maker())
+
+
+def test_files_are_told_apart_by_name_size_and_time(tmp_path):
+    def files(*names):
+        return ImageFiles(tmp_path, Paths(names))
+
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("x")
+        os.utime(tmp_path / name, (1, 1))
+    one = images_digest(files("a"))
+    assert images_digest(files("a")) == one
+    assert len({one, images_digest(files("b")), images_digest(files("a", "b"))}) == 3
+    os.utime(tmp_path / "a", (2, 2))
+    assert images_digest(files("a")) != one
+    (tmp_path / "a").unlink()
+    assert images_digest(files("a")) != one
+
+
+def test_the_digest_of_weights_knows_shapes_and_statistics():
+    norm = nn.BatchNorm1d(2)
+    before = weights_digest(norm)
+    assert weights_digest(nn.BatchNorm1d(2)) == before
+    norm.running_mean += 1
+    assert weights_digest(norm) != before

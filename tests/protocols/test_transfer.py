@@ -1,0 +1,48 @@
+from dataclasses import replace
+
+import pytest
+from tests.conftest import save_stripes
+
+from semppl.core.errors import UserError
+from semppl.evaluate.sweep import PAPER_SWEEP
+from semppl.protocols import transfer as protocol
+from semppl.protocols.transfer import PENALTIES, find_sets, transfer
+
+
+@pytest.fixture
+def birds(tmp_path):
+    """Birdsnap with three species."""
+    for label, name in enumerate(("crow", "jay", "wren")):
+        save_stripes(tmp_path / "birdsnap" / "train" / name, [label] * 20, seed=label)
+        save_stripes(tmp_path / "birdsnap" / "test" / name, [label] * 5, seed=10 + label)
+    return tmp_path
+
+
+def test_a_set_is_transferred_to_by_its_own_metric(trained, subject_of, birds, monkeypatch):
+    outcome = transfer(subject_of(trained, root=birds, sets=("birdsnap",)))
+    (number,) = outcome.numbers
+    assert number.name == "Birdsnap (top-1)"
+    assert number.value > 50, "stripes can be seen with any features"
+    told = outcome.details["Birdsnap"]
+    assert told["images"] == {"train": 54, "val": 6, "test": 15}
+    assert told["chosen"]["penalty"] in PENALTIES
+    assert len(told["split_sha256"]) == 64
+    assert "45 penalties" in outcome.protocol
+
+
+def test_the_papers_sweep_by_sgd(trained, subject_of, birds, monkeypatch):
+    few = tuple(replace(setting, epochs=3) for setting in PAPER_SWEEP[::1500])
+    monkeypatch.setattr(protocol, "PAPER_SWEEP", few)
+    outcome = transfer(subject_of(trained, root=birds, sets=("birdsnap",), sweep="paper"))
+    assert outcome.details["Birdsnap"]["chosen"]["lr"] in {setting.lr for setting in few}
+    assert "12,000 settings" in outcome.protocol
+
+
+def test_by_default_all_that_are_there(trained, subject_of, birds, tmp_path):
+    subject = subject_of(trained, root=birds)
+    assert [data.name for data in find_sets(subject.flags)] == ["Birdsnap"]
+    empty = subject_of(trained, root=tmp_path / "nowhere")
+    with pytest.raises(UserError, match=r"the other sets are not there either"):
+        find_sets(empty.flags)
+    with pytest.raises(UserError, match="unknown transfer set 'Birds'"):
+        find_sets(subject_of(trained, root=birds, sets=("Birds",)).flags)

@@ -1,0 +1,34 @@
+import torch
+
+from semppl.evaluate.finetune import DEFAULT_SWEEP
+from semppl.protocols.tuning import tune
+
+HOW = {"rates": DEFAULT_SWEEP[0], "epochs": 1, "batch_size": 4, "seed": 0}
+
+
+def test_the_given_networks_stay_as_they_are(desk, online):
+    before = {name: value.clone() for name, value in online.state_dict().items()}
+    index = desk.dataset.labelled_L
+    told = []
+    tune(desk, online, index, desk.dataset.labels_M[index], title="x", advance=told.append, **HOW)
+    assert all(torch.equal(value, before[name]) for name, value in online.state_dict().items())
+    assert told == [1, 2, 3], "12 labels, 4 at a time"
+
+
+def test_files_that_do_not_fit_are_read_step_by_step(make_desk, online, monkeypatch):
+    desk = make_desk(feed="streaming")
+    index = desk.dataset.labelled_L
+    labels = desk.dataset.labels_M[index]
+    monkeypatch.setattr("semppl.protocols.desk.memory_for_pixels", lambda device: 0)
+    monkeypatch.setattr(type(desk), "pixels", lambda *_: (_ for _ in ()).throw(AssertionError("in memory")))
+    examples, close = desk.examples(index, labels, batch_size=4, seed=0, name="x")
+    seen = []
+    for step in range(3):
+        views, labels_B = examples(step)
+        assert views.shape == (4, 3, 8, 8)
+        assert views.dtype == torch.float32
+        seen += labels_B.tolist()
+    assert sorted(seen) == sorted(labels.tolist()), "an epoch shows every label once"
+    close()
+    model = tune(desk, online, index, labels, title=None, **HOW)
+    assert model(torch.zeros(2, 3, 8, 8)).shape == (2, 3)
