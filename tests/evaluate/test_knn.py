@@ -32,6 +32,14 @@ def test_answers_are_scikit_learns(k, temperature):
     )
 
 
+def test_parts_of_the_labelled_images_find_the_same_neighbours(monkeypatch):
+    (x, y), (queries, _) = noisy(200, 0), noisy(50, 1)
+    whole = knn_logits(queries, x, y, k=20, classes=5)
+    monkeypatch.setattr("semppl.evaluate.knn._AT_A_TIME", 30)
+    assert torch.allclose(knn_logits(queries, x, y, k=20, classes=5), whole, atol=1e-5)
+    assert torch.allclose(knn_logits(queries, x, y, k=100, classes=5).softmax(1).sum(1), torch.ones(50))
+
+
 def test_chance_on_random_features_and_all_right_on_separable_ones():
     (x, y), (queries, truth) = noisy(500, 0, separation=0.0), noisy(2000, 1, separation=0.0)
     assert accuracy(knn_predict(queries, x, y, k=20, classes=5), truth) == pytest.approx(0.2, abs=0.03)

@@ -114,3 +114,9 @@ def test_votes_of_minus_infinity_are_logits_too():
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="do not fit"):
         measure_answers(torch.zeros(3, 2), torch.zeros(2, dtype=torch.long), classes=2)
+
+
+def test_a_network_that_diverged_is_wrong_and_no_failure():
+    logits = torch.tensor([[torch.nan, torch.nan], [torch.nan, torch.nan]])
+    found = measure_answers(logits, torch.tensor([0, 1]), classes=2)
+    assert (found.top1, found.calibration_error) == (0.5, 0.0)

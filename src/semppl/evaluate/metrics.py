@@ -50,8 +50,11 @@ class Metrics:
 
 
 def measure_answers(logits_NY: Tensor, truth_N: Tensor, *, classes: int, seed: int = 0) -> Metrics:
-    """All of them from logits; the seed decides the resamples."""
+    """All of them from logits; the seed decides the resamples. What is no number counts as 0: a network that
+    diverged is wrong, and no reason to fail.
+    """
     logits_NY, truth_N = logits_NY.detach().cpu().double(), truth_N.cpu()
+    logits_NY = logits_NY.masked_fill(logits_NY.isnan(), 0)
     if logits_NY.shape != (len(truth_N), classes) or not len(truth_N):
         raise ValueError(
             f"{tuple(logits_NY.shape)} logits do not fit {len(truth_N)} labels of {classes} classes"

@@ -52,6 +52,7 @@ def knn(subject: Subject) -> Outcome:
         k=k,
         temperature=flags.temperature,
         classes=subject.classes,
+        device=subject.desk.device,
     )
     metrics = subject.marked(logits_NY)
     return Outcome(

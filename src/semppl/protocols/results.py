@@ -77,8 +77,12 @@ def require_free(files: Iterable[Path], *, overwrite: bool) -> None:
 def write_outcome(file: Path, outcome: Outcome, facts: Mapping[str, Any]) -> None:
     """Everything that is needed to trust the numbers."""
     file.parent.mkdir(exist_ok=True)
-    content = {**asdict(outcome), **facts}
-    write_text(file, json.dumps(content, indent=1, allow_nan=False, default=str) + "\n")
+    lines = []
+    for key, value in {**asdict(outcome), **facts}.items():
+        # details hold matrices: on one line, or each number would have its own
+        indent = None if key == "details" else 1
+        lines.append(f"{json.dumps(key)}: {json.dumps(value, indent=indent, allow_nan=False, default=str)}")
+    write_text(file, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def show_outcome(console: Console, title: str, outcome: Outcome) -> None:
