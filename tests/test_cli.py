@@ -258,6 +258,16 @@ def test_fit_then_predict_from_the_command_line(class_folders, tmp_path, capsys,
     assert call("fit", "--resume", "--out", out, "--no-finetune", "--no-baselines") == 0
     capsys.readouterr()
 
+    plain = ("--device", "cpu", "--workers", "0")
+    assert call("evaluate", out, "--protocol", "knn,linear", *plain) == 0
+    assert "protocol: k-NN: cosine, k=7, T=0.1; 12 given labels; 24 images whose" in capsys.readouterr().out
+    assert call("evaluate", out, *plain) == 2
+    assert "knn.json is there already" in one_line(capsys)
+    assert call("evaluate", "--compare", out) == 0
+    said = capsys.readouterr().out
+    assert "SemPPL, linear" in said, "results of fit stand beside them"
+    assert "knn" in said
+
     # the exported model alone, elsewhere, without the images that it was trained on
     (out / "model").rename(tmp_path / "moved")
     new = tmp_path / "new"
@@ -297,3 +307,14 @@ def test_predict_says_what_is_missing(tmp_path, capsys):
     assert "no exported model here" in one_line(capsys)
     assert call("fit") == 2
     assert "no data: semppl fit DATA" in one_line(capsys)
+
+
+def test_evaluate_without_a_run_is_one_line(tmp_path, capsys):
+    assert call("evaluate", "--protocol", "knn", tmp_path) == 2
+    assert "before any flag: semppl evaluate RUN" in one_line(capsys)
+    assert call("evaluate", tmp_path, "--protocol", "knm") == 2
+    assert "unknown protocol 'knm'" in one_line(capsys)
+    assert call("evaluate", tmp_path) == 2
+    assert "holds no run" in one_line(capsys)
+    assert call("evaluate", "--compare", tmp_path) == 2
+    assert "no results yet" in one_line(capsys)

@@ -237,7 +237,7 @@ def _evaluate(verb: Evaluate) -> None:
     from semppl.protocols.compare import compare
 
     if not verb.runs:
-        raise UserError("say which run: semppl evaluate RUN")
+        raise UserError("say which run, before any flag: semppl evaluate RUN --protocol knn linear")
     console = Console(markup=False)
     if verb.compare:
         compare(verb.runs, console)

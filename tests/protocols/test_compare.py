@@ -30,6 +30,8 @@ def test_runs_stand_side_by_side(tmp_path):
     assert ["knn", "top", "50.0", "60.0"] in lines
     assert ["knn", "five", "90.0"] in lines
     assert ["linear", "top", "70.0"] in lines
+    names = [line[:2] for line in lines]
+    assert names == [["knn", "top"], ["knn", "five"], ["linear", "top"]], "in the order of the files"
     assert "not the same protocol" not in shown(one, two)
 
 

@@ -18,13 +18,15 @@ Results = Mapping[tuple[str, str], Number]
 def compare(paths: Sequence[Path], console: Console) -> None:
     """A table with a line for each number and a column for each run, and a word where they differ in kind."""
     found = {path: read_results(path) for path in paths}
-    keys = sorted({key for results, _ in found.values() for key in results})
+    # as the files have them, each protocol in one place
+    keys = dict.fromkeys(key for results, _ in found.values() for key in results)
+    order = sorted({protocol for protocol, _ in keys})
     table = Table(title="Accuracy in per cent", title_justify="left")
     for column in ("protocol", "number"):
         table.add_column(column)
     for name in _titles(paths):
         table.add_column(name, justify="right", overflow="fold")
-    for protocol, number in keys:
+    for protocol, number in sorted(keys, key=lambda key: order.index(key[0])):
         cells = [found[path][0].get((protocol, number)) for path in paths]
         table.add_row(protocol, number, *("" if cell is None else str(cell) for cell in cells))
     console.print(table)
