@@ -31,8 +31,9 @@ def stripes(labels, size=8, noise=20, seed=0):
     """Images whose class can be seen: a bright stripe at a place that depends on it."""
     rng = np.random.default_rng(seed)
     images = rng.integers(0, noise + 1, (len(labels), size, size))
+    bright = min(200, 255 - noise)
     for image, label in zip(images, labels, strict=True):
-        image[(2 * label) % size] += 200
+        image[(2 * label) % size] += bright
     return images.astype(np.uint8)
 
 
@@ -66,10 +67,10 @@ def tiny_config(source, **changes) -> Config:
     return Config(**{**defaults, **changes})
 
 
-def save_stripes(folder, labels, *, seed=0, size=8, suffix="png"):
+def save_stripes(folder, labels, *, seed=0, size=8, suffix="png", noise=20):
     """The same as files, named by their number."""
     folder.mkdir(parents=True, exist_ok=True)
-    for i, pixels in enumerate(stripes(labels, size=size, seed=seed)):
+    for i, pixels in enumerate(stripes(labels, size=size, seed=seed, noise=noise)):
         Image.fromarray(pixels).save(folder / f"{i:03d}.{suffix}")
 
 

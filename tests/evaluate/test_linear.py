@@ -3,9 +3,9 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
+from semppl.data.splits import hold_out
 from semppl.evaluate.linear import (
     STRENGTHS,
-    _strength,
     fit_linear,
     fit_validated,
     layer_scores,
@@ -78,9 +78,11 @@ def test_the_choice_and_the_fit_are_scikit_learns(classes, per_class, dim):
     model = LogisticRegression(tol=1e-9, max_iter=10_000)
     folds = StratifiedKFold(min(per_class, 5), shuffle=True, random_state=3)
     search = GridSearchCV(model, {"C": STRENGTHS}, cv=folds).fit(x, y)
-    assert _strength(features.double(), labels, scale, 3) == search.best_params_["C"]
+    fit = fit_linear(features, labels, classes=classes, seed=3)
+    assert fit.strength == search.best_params_["C"]
+    assert fit.chosen == f"penalty chosen by {min(per_class, 5)}-fold cross-validation inside the labels"
     queries, _ = noisy(200, dim, classes, seed=9)
-    ours = fit_linear(features, labels, classes=classes, seed=3).logits(queries)
+    ours = fit.logits(queries)
     theirs = torch.tensor(search.decision_function(((queries.double() - mean) / scale).numpy()))
     if classes == 2:
         assert torch.allclose(ours[:, 1], theirs, atol=1e-3 * float(theirs.abs().max()))
@@ -132,3 +134,37 @@ def test_layers_are_scored_by_counting(monkeypatch):
         assert plain[s] == int(right.sum()) / 50
         assert mean[s] == pytest.approx(sum(float(right[truth == c].double().mean()) for c in range(3)) / 3)
     assert plain[2:].tolist() == mean[2:].tolist() == [-1, -1]
+
+
+def test_of_many_labels_a_fifth_chooses_once_among_fits_of_all_others(monkeypatch):
+    features, labels = noisy(200, 20, 4, seed=1)
+    few = fit_linear(features, labels, classes=4)
+    monkeypatch.setattr("semppl.evaluate.linear._MOST", 100)
+    fit = fit_linear(features, labels, classes=4)
+    assert fit.chosen == "penalty chosen on 40 of the labels"
+    # by hand: the same images set aside, each strength fitted on the others
+    _, apart = hold_out(labels, 0.2, 0)
+    held = apart >= 0
+    _, scale = standard(features.double())
+    rows = (~held)[None].expand(len(STRENGTHS), -1)
+    penalties = float(scale) ** 2 / torch.tensor(STRENGTHS, dtype=torch.double)
+    fits = fit_logistic(
+        features.double(), labels, classes=4, penalty_S=penalties, rows_SN=rows, tolerance=1e-6
+    )
+    scores = layer_scores(fits.weight_SYF, fits.bias_SY, features[held], labels[held])
+    assert fit.strength == STRENGTHS[int(scores.argmax())]
+    assert few.chosen == "penalty chosen by 5-fold cross-validation inside the labels"
+
+
+def test_a_single_label_of_a_class_leaves_nothing_to_choose_with():
+    features, _ = noisy(10, 5, 3)
+    fit = fit_linear(features[:4], torch.tensor([0, 0, 1, 2]), classes=3)
+    assert (fit.strength, fit.chosen) == (1.0, "penalty 1, not chosen, for a class has a single label")
+
+
+def test_logits_of_many_images_are_made_in_parts(monkeypatch):
+    features, labels = noisy(50, 5, 3)
+    fit = fit_linear(features, labels, classes=3)
+    whole = fit.logits(features)
+    monkeypatch.setattr("semppl.evaluate.linear._CONVERTED", 7)
+    assert torch.allclose(fit.logits(features), whole)

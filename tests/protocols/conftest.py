@@ -4,6 +4,7 @@ from tests.conftest import save_stripes, tiny_config
 
 from semppl.config import DataConfig
 from semppl.core.rundir import RunDirectory
+from semppl.protocols import subject as subject_module
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.subject import load_subject
 from semppl.train.pretrain import pretrain
@@ -14,11 +15,13 @@ FLAGS = {"device": "cpu", "workers": 0}
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
-    """A tiny run on class folders: 36 images of 3 classes, 5 labels for each, 12 for testing."""
+    """A tiny run on class folders: 36 images of 3 classes, 5 labels for each, 30 for testing, so hard to tell
+    apart that a classifier is right in some of them and wrong in others.
+    """
     root = tmp_path_factory.mktemp("data") / "pets"
     for label, name in enumerate(("cat", "dog", "owl")):
-        save_stripes(root / "train" / name, [label] * 12, seed=label)
-        save_stripes(root / "test" / name, [label] * 4, seed=10 + label)
+        save_stripes(root / "train" / name, [label] * 12, seed=label, noise=150)
+        save_stripes(root / "test" / name, [label] * 10, seed=10 + label, noise=150)
     run = RunDirectory(tmp_path_factory.mktemp("runs") / "pets")
     config = tiny_config(root, data=DataConfig(labels_per_class=5, workers=0), batch_size=12, epochs=4.0)
     pretrain(config, run, console=QUIET)
@@ -36,3 +39,17 @@ def subject_of():
 @pytest.fixture
 def subject(trained, subject_of):
     return subject_of(trained)
+
+
+@pytest.fixture
+def answered(monkeypatch):
+    """All logits that were marked."""
+    seen = []
+    real = subject_module.measure_answers
+
+    def spy(logits_NY, truth_N, **how):
+        seen.append(logits_NY)
+        return real(logits_NY, truth_N, **how)
+
+    monkeypatch.setattr(subject_module, "measure_answers", spy)
+    return seen

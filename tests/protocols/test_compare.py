@@ -9,10 +9,10 @@ from semppl.protocols.compare import compare, read_results
 from semppl.protocols.results import Number, Outcome, result_file, write_outcome
 
 
-def keep(path, protocol, words, **numbers):
+def keep(path, protocol, words, facts=None, **numbers):
     path.mkdir(exist_ok=True, parents=True)
     file = result_file(RunDirectory(path), protocol, "")
-    write_outcome(file, Outcome(words, [Number(name, value) for name, value in numbers.items()]), {})
+    write_outcome(file, Outcome(words, [Number(name, value) for name, value in numbers.items()]), facts or {})
 
 
 def shown(*paths):
@@ -57,6 +57,17 @@ def test_nothing_or_nonsense_is_one_line(tmp_path):
     with pytest.raises(UserError, match="no results yet: run `semppl evaluate"):
         read_results(tmp_path)
     keep(tmp_path, "knn", "k", top=1.0)
-    (tmp_path / "evaluations" / "knn.json").write_text('{"protocol": "k"}')
-    with pytest.raises(UserError, match=r"knn.json: not a result of ours \(KeyError\)"):
+    (tmp_path / "evaluations" / "fit.json").write_text('{"protocol": "k", "rows": []}')
+    assert list(read_results(tmp_path).protocols) == ["knn"], "an earlier version kept no numbers"
+    (tmp_path / "evaluations" / "knn.json").write_text('{"numbers": [{"name": "top-1"}]}')
+    with pytest.raises(UserError, match=r"knn.json: not a result of ours \(TypeError\)"):
         read_results(tmp_path)
+
+
+def test_other_data_is_called_so(tmp_path):
+    for name in ("one", "two"):
+        facts = {"data": name, "data_sha256": 64 * name[0]}
+        keep(tmp_path / name, "knn", "k=5; 10 labels", facts, top=50.0)
+    assert "not the same data" in shown(tmp_path / "one", tmp_path / "two")
+    assert "two: two (sha256 tttttttttttt…)" in shown(tmp_path / "one", tmp_path / "two")
+    assert "not the same data" not in shown(tmp_path / "one", tmp_path / "one")

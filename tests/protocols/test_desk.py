@@ -1,7 +1,13 @@
+import io
+from dataclasses import replace
+
 import pytest
 import torch
+from rich.console import Console
 
 from semppl.data.images import ImageFiles
+from semppl.protocols.desk import Desk
+from semppl.protocols.store import FeatureStore
 
 
 def test_given_labels_are_those_of_training_and_those_held_out(desk):
@@ -33,3 +39,53 @@ def test_features_of_files_equal_those_of_memory(make_desk, online):
     vars(streaming)["statistics"] = resident.statistics
     mine, theirs = (desk.features(online.encoder, desk.dataset.images) for desk in (resident, streaming))
     assert torch.allclose(mine, theirs, atol=1e-5)
+
+
+def test_the_store_tells_apart_how_images_were_prepared(make_desk, online, tmp_path):
+    desk = replace(make_desk(), store=FeatureStore(tmp_path / "features"))
+    images = desk.dataset.images[:4]
+    plain = desk.features(online.encoder, images)
+    dark = desk.features(online.encoder, images, prepare=lambda x: x // 2, prepared="dark")
+    assert not torch.equal(plain, dark)
+    assert torch.equal(desk.features(online.encoder, images), plain)
+    assert len(list((tmp_path / "features").iterdir())) == 2
+
+
+def test_files_that_cannot_be_read_are_named_once_and_their_features_not_kept(
+    make_desk, online, tmp_path, class_folders
+):
+    console = Console(file=io.StringIO(), width=200)
+    store = FeatureStore(tmp_path / "features")
+    desk = replace(make_desk(feed="streaming"), store=store, console=console)
+    (class_folders / "cat" / "003.png").write_text("no longer an image")
+    grey = desk.features(online.encoder, desk.dataset.images)
+    assert console.file.getvalue().count("003.png") == 1
+    assert "a grey image stands for it" in console.file.getvalue()
+    assert len(desk.unreadable) == 1
+    assert list((tmp_path / "features").iterdir()) == []
+    desk.logits(torch.nn.Sequential(online, torch.nn.Linear(8, 3)), desk.dataset.images)
+    desk.pixels(torch.arange(36))
+    assert console.file.getvalue().count("003.png") == 1, "each once"
+    assert grey.shape == (36, online.encoder.num_features)
+
+
+def test_the_papers_crops_have_8_to_100_per_cent(make_desk):
+    desk = make_desk()
+    assert desk.view.min_area == 0.2, "small images have a recipe of their own"
+    views = replace(desk.config.views, recipe="paper")
+    paper = Desk(replace(desk.config, views=views), desk.dataset, desk.device, desk.console)
+    assert (paper.view.min_area, paper.view.max_area) == (0.08, 1.0)
+    views = replace(views, min_area=0.5)
+    own = Desk(replace(desk.config, views=views), desk.dataset, desk.device, desk.console)
+    assert own.view.min_area == 0.5
+
+
+def test_exact_crops_are_of_the_files_themselves(make_desk, monkeypatch):
+    resident, files = make_desk(feed="resident"), make_desk(feed="streaming")
+    assert not resident.streams(10, exact=True)
+    assert files.streams(10, exact=True)
+    assert not files.streams(10, exact=False)
+    assert files.crops_in_words(10, exact=False) == "crops of 20% to 100% of middle squares and flips"
+    assert files.crops_in_words(10, exact=True) == resident.crops_in_words(10, exact=False)
+    monkeypatch.setattr("semppl.protocols.desk.memory_for_pixels", lambda device: 0)
+    assert files.streams(10, exact=False), "they do not fit"

@@ -20,12 +20,25 @@ def tried(monkeypatch):
     return calls
 
 
-def test_settings_are_chosen_on_labels_of_training_and_seeds_train_on_all(trained, subject_of, tried):
+def test_settings_are_chosen_on_labels_of_training_and_seeds_train_on_all(
+    trained, subject_of, tried, monkeypatch
+):
     subject = subject_of(trained, seeds=2)
+    asked, real = [], type(subject.desk).logits
+
+    def spy(desk, model, images, *title):
+        asked.append(images)
+        return real(desk, model, images, *title)
+
+    monkeypatch.setattr(type(subject.desk), "logits", spy)
     outcome = finetune(subject)
+    # four times the labels that choose, and then the exam once for each seed
+    choosing = subject.desk.dataset.images[subject.task.labels.choose_V]
+    assert [len(images) for images in asked] == [3] * 4 + [30] * 2
+    assert all(torch.equal(images, choosing) for images in asked[:4])
     *sweep, first, second = tried
     assert [rates for _, rates, *_ in sweep] == list(DEFAULT_SWEEP)
-    fit, chosen = set(subject.task.fit_L.tolist()), set(subject.task.choose_V.tolist())
+    fit, chosen = set(subject.task.labels.fit_L.tolist()), set(subject.task.labels.choose_V.tolist())
     assert all(index == fit for *_, index in sweep)
     assert not fit & chosen
     assert first[4] == second[4] == fit | chosen

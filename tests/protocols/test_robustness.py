@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from rich.console import Console
 from tests.conftest import save_stripes, tiny_config
@@ -10,12 +12,18 @@ from semppl.data.objectnet import OBJECTNET
 from semppl.data.robustness import CORRUPTIONS, SEVERITIES, VARIANTS
 from semppl.data.wnids import imagenet_r_indices, wnid_index
 from semppl.protocols.robustness import find_families, robustness
+from semppl.protocols.settings import EvaluateFlags
 from semppl.train.pretrain import pretrain
+from semppl.views.whole import framed_crop, ready_crop
 
 WNIDS = list(wnid_index())
 BANANA = OBJECTNET["banana"][0]
 SHOWN = sorted({1, 2, BANANA})
 CLASSES = [WNIDS[index] for index in SHOWN]
+
+
+def flags(root, *sets):
+    return EvaluateFlags(root=root, sets=sets, protocol=("robustness",))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +70,7 @@ def test_all_families_from_their_published_folders(imagenet, subject_of):
     assert numbers["objectnet (125-way)"] == 60.0
     assert outcome.details["sets"]["objectnet"] == {"images": 5, "published": 18_574}
     assert len(outcome.details["all_numbers"]) == 3 + 75 + 2 + 2
-    assert "24 true labels" in outcome.protocol
+    assert "24 labels, all that are known" in outcome.protocol
 
 
 def test_one_family_may_be_asked_for_and_must_then_be_there(imagenet, subject_of, tmp_path):
@@ -70,11 +78,40 @@ def test_one_family_may_be_asked_for_and_must_then_be_there(imagenet, subject_of
     outcome = robustness(subject_of(run, root=root, sets=("imagenet-r",)))
     assert [number.name for number in outcome.numbers] == ["imagenet-r (1000-way)", "imagenet-r (200-way)"]
     with pytest.raises(UserError, match=r"objectnet is not in .*: put objectnet-1.0/"):
-        find_families(("objectnet",), tmp_path)
+        find_families(flags(tmp_path, "objectnet"))
     with pytest.raises(UserError, match=r"imagenet-v2 is not in .*imagenet-c is not in"):
-        find_families((), tmp_path)
+        find_families(flags(tmp_path))
     with pytest.raises(UserError, match="unknown family"):
-        find_families(("imagenet-x",), root)
+        find_families(flags(root, "imagenet-x"))
+
+
+def test_beside_transfer_only_its_own_names_count(imagenet):
+    _, root = imagenet
+    both = replace(flags(root, "imagenet-r", "DTD"), protocol=("robustness", "transfer"))
+    assert [found.family for found in find_families(both)] == ["imagenet-r"]
+
+
+def test_images_are_cut_as_each_family_needs(imagenet, subject_of, monkeypatch):
+    run, root = imagenet
+    subject = subject_of(run, root=root)
+    cuts, real = {}, type(subject.desk).features
+
+    def spy(desk, encoder, images, title="", *, prepare=None, prepared=""):
+        cuts[title.split("/")[0]] = (getattr(prepare, "func", None), prepared)
+        return real(desk, encoder, images, title, prepare=prepare, prepared=prepared)
+
+    monkeypatch.setattr(type(subject.desk), "features", spy)
+    robustness(subject)
+    assert cuts["objectnet"] == (framed_crop, "without 2 px of border")
+    assert cuts["imagenet-c"] == (ready_crop, "ready")
+    assert cuts["imagenet-r"] == cuts["imagenet-v2"] == (None, "")
+
+
+def test_no_test_images_of_the_run_are_needed(imagenet, subject_of, monkeypatch):
+    run, root = imagenet
+    subject = subject_of(run, root=root, labels="all", sets=("imagenet-r",))
+    monkeypatch.setattr(type(subject), "task", property(lambda _: pytest.fail("the exam plays no part")))
+    assert "24 labels, all that are known of 24 images; top-1" in robustness(subject).protocol
 
 
 def test_other_classes_than_imagenets_are_refused(trained, subject_of):

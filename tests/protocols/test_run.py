@@ -4,7 +4,7 @@ import json
 import pytest
 from rich.console import Console
 
-from semppl.core.errors import UserError
+from semppl.core.errors import RunError, UserError
 from semppl.protocols.compare import compare
 from semppl.protocols.run import TABLE, run_evaluate
 from semppl.protocols.settings import PROTOCOLS, EvaluateFlags
@@ -32,7 +32,10 @@ def test_results_are_shown_kept_and_compared(trained, console):
     for key in ("checkpoint_sha256", "split_sha256", "environment", "settings", "labels", "test", "flags"):
         assert content[key], key
     assert content["labels"] == {"which": "given", "used": 15, "choosing": 3}
-    assert content["test"] == {"kind": "test", "images": 12}
+    assert content["test"]["kind"] == "test"
+    assert content["test"]["images"] == 30
+    assert content["classes"] == ["cat", "dog", "owl"]
+    assert content["unreadable_files"] == []
     assert content["details"]["metrics"]["per_class"]
     compare([trained.path], console)
     assert "linear-x" in console.file.getvalue()
@@ -54,3 +57,27 @@ def test_features_are_made_once(trained, console, monkeypatch):
 def test_bad_flags_are_refused_before_anything_is_read(tmp_path, console):
     with pytest.raises(UserError, match="--k is 0"):
         run_evaluate([tmp_path], flags(k=0), console)
+
+
+def test_all_that_was_given_is_checked_before_anything_is_measured(trained, tmp_path, console):
+    asked = flags(name="z", protocol=("knn", "transfer"), sets=("nosuch",), root=tmp_path)
+    with pytest.raises(UserError, match="unknown transfer set"):
+        run_evaluate([trained.path], asked, console)
+    with pytest.raises(UserError, match="holds no run"):
+        run_evaluate([trained.path, tmp_path], flags(name="z"), console)
+    assert not list(trained.evaluations.glob("*-z.json"))
+
+
+def test_a_result_that_cannot_be_kept_is_shown_all_the_same(trained, console, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("semppl.protocols.results.write_text", full)
+    with pytest.raises(RunError, match=r"knn-w.json cannot be written \(No space left on device\)"):
+        run_evaluate([trained.path], flags(name="w", protocol=("knn",)), console)
+    assert "top-1" in console.file.getvalue()
+
+
+def test_outcomes_are_returned_to_those_who_call_it_as_a_library(trained, console):
+    found = run_evaluate([trained.path], flags(name="v", protocol=("knn",)), console)
+    assert found[trained.path]["knn"].numbers[0].name == "top-1"

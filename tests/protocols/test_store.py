@@ -29,12 +29,13 @@ def store(tmp_path):
 
 
 class Maker:
-    def __init__(self):
-        self.calls = 0
+    def __init__(self, keep=True):
+        self.calls, self.keep = 0, keep
 
     def __call__(self, out_NF):
         self.calls += 1
         out_NF.copy_(torch.arange(20.0).view(5, 4))
+        return self.keep
 
 
 def test_features_are_made_once(store, encoder, tmp_path):
@@ -76,6 +77,16 @@ def test_what_fails_leaves_nothing_and_a_damaged_file_is_made_again(store, encod
     assert make.calls == 2
 
 
+def test_what_is_not_worth_keeping_is_given_and_forgotten(store, encoder, tmp_path):
+    make = Maker(keep=False)
+    (tmp_path / "features").mkdir()
+    (tmp_path / "features" / ".x.npy.1.tmp").touch()  # of a run that was killed
+    for _ in range(2):
+        assert torch.equal(store.get(encoder, IMAGES, "how", make), torch.arange(20.0).view(5, 4))
+        assert list((tmp_path / "features").iterdir()) == []
+    assert make.calls == 2
+
+
 def test_a_place_that_cannot_be_written_to_is_one_line(encoder, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match="make room, or use --no-cache"):
@@ -90,6 +101,10 @@ def test_files_are_told_apart_by_name_size_and_time(tmp_path):
         (tmp_path / name).write_text("x")
         os.utime(tmp_path / name, (1, 1))
     one = images_digest(files("a"))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a").write_text("y")
+    os.utime(tmp_path / "other" / "a", (1, 1))
+    assert images_digest(ImageFiles(tmp_path / "other", Paths(["a"]))) != one, "another folder"
     assert images_digest(files("a")) == one
     assert len({one, images_digest(files("b")), images_digest(files("a", "b"))}) == 3
     os.utime(tmp_path / "a", (2, 2))

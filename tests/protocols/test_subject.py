@@ -1,9 +1,17 @@
+import io
+
+import numpy as np
 import pytest
 import torch
-from tests.conftest import save_stripes
+from rich.console import Console
+from tests.conftest import save_stripes, tiny_config
 
+from semppl.config import DataConfig
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
+from semppl.protocols.settings import EvaluateFlags
+from semppl.protocols.subject import load_subject
+from semppl.train.pretrain import pretrain
 from semppl.train.state import load_checkpoint, newest_checkpoint
 
 
@@ -43,3 +51,38 @@ def test_other_data_than_the_runs_is_refused(tmp_path, trained, subject_of):
         save_stripes(tmp_path / "train" / name, [label] * 7)
     with pytest.raises(UserError, match=r"its data has changed \(see split.csv\)"):
         subject_of(trained, data=str(tmp_path))
+
+
+def test_other_pixels_under_the_same_names_are_refused(tmp_path, subject_of):
+    data = tmp_path / "data.npz"
+    x, y = np.zeros((12, 8, 8), dtype=np.uint8), np.arange(12) % 2
+    x[y == 1] = 200
+    x += np.arange(12, dtype=np.uint8)[:, None, None]
+    given = np.where(np.arange(12) < 6, y, -1)
+    np.savez(data, x=x, y=given, x_test=x + 20, y_test=y)
+    run = RunDirectory(tmp_path / "run")
+    pretrain(tiny_config(data, batch_size=4, epochs=1.0), run, console=Console(quiet=True))
+    subject_of(run)
+    np.savez(data, x=x + 1, y=given, x_test=x + 20, y_test=y)
+    with pytest.raises(UserError, match="not those that it was trained on"):
+        subject_of(run)
+
+
+def test_data_and_its_table_may_have_moved(tmp_path, class_folders, subject_of):
+    table = tmp_path / "labels.csv"
+    rows = [f"{name}/{i:03d}.png,{name}" for name in ("cat", "dog") for i in range(4)]
+    table.write_text("\n".join(["path,label", *rows]))
+    config = tiny_config(class_folders, data=DataConfig(labels=str(table), validation=0.3, workers=0))
+    run = RunDirectory(tmp_path / "run")
+    pretrain(config, run, console=Console(quiet=True))
+    (tmp_path / "there").mkdir()
+    moved = class_folders.rename(tmp_path / "there" / "pets")
+    table.rename(tmp_path / "new.csv")
+    assert subject_of(run, data=str(moved), table=tmp_path / "new.csv").classes == 2
+
+
+def test_a_run_that_is_not_finished_is_called_so(trained):
+    console = Console(file=io.StringIO(), width=300)
+    flags = EvaluateFlags(device="cpu", workers=0, checkpoint=min(trained.checkpoints.glob("step-*")))
+    load_subject(trained.path, flags, console)
+    assert "step 3: not finished, 12 are planned" in console.file.getvalue()

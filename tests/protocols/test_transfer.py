@@ -19,8 +19,16 @@ def birds(tmp_path):
 
 
 def test_a_set_is_transferred_to_by_its_own_metric(trained, subject_of, birds, monkeypatch):
+    calls, real = [], protocol.fit_validated
+
+    def spy(train, validation, *arguments, **how):
+        calls.append((train.labels_N.tolist(), validation.labels_N.tolist(), how["per_class"]))
+        return real(train, validation, *arguments, **how)
+
+    monkeypatch.setattr(protocol, "fit_validated", spy)
     outcome = transfer(subject_of(trained, root=birds, sets=("birdsnap",)))
     (number,) = outcome.numbers
+    assert calls == [([0] * 18 + [1] * 18 + [2] * 18, [0] * 2 + [1] * 2 + [2] * 2, False)], "no test image"
     assert number.name == "Birdsnap (top-1)"
     assert number.value > 50, "stripes can be seen with any features"
     told = outcome.details["Birdsnap"]

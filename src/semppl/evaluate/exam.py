@@ -127,8 +127,11 @@ class Mark(NamedTuple):
 
 def marked(right_N: Tensor) -> Mark:
     """From the answers of one exam."""
-    count = len(right_N)
-    share = float(right_N.double().mean())
+    return mark_of(float(right_N.double().mean()), len(right_N))
+
+
+def mark_of(share: float, count: int) -> Mark:
+    """From the share of right answers among so many."""
     centre = (share + _Z**2 / (2 * count)) / (1 + _Z**2 / count)
     half = _Z / (1 + _Z**2 / count) * math.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
     return Mark(100 * share, max(100 * (centre - half), 0.0), min(100 * (centre + half), 100.0))

@@ -43,12 +43,13 @@ def extract_features(
     prepare: Prepare | None = None,
     precision: Precision = exact,
     out_NF: Tensor | None = None,
+    problems: set[str] | None = None,
     advance: Callable[[int], None] | None = None,
 ) -> Tensor:
     """Features [N, F] in evaluation mode, float32 on the CPU; the encoder comes back in its own mode.
 
-    `out_NF` takes them where they shall lie, such as a file in memory's place. `advance` hears how many
-    images are done.
+    `out_NF` takes them where they shall lie, such as a file in memory's place; `problems` hears of files that
+    cannot be read and are grey; `advance` hears how many images are done.
     """
     views = whole_batches(
         images,
@@ -57,6 +58,7 @@ def extract_features(
         std_3=std_3,
         batch_size=batch_size,
         workers=workers,
+        problems=problems,
         prepare=prepare,
     )
     parts, done = list[Tensor](), 0

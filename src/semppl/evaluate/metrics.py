@@ -14,6 +14,7 @@ from semppl.core.rng import stream
 
 BINS: Final = 15
 RESAMPLES: Final = 1000
+_LARGEST: Final = 1e30
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Metrics:
     calibration_error: float
     """Expected, 15 bins of equal width over the probability of the answer."""
     top1_interval: tuple[float, float]
-    """95 %, by resampling images."""
+    """95 %, by resampling images; without width where all are right or all wrong."""
     mean_per_class_interval: tuple[float, float]
     per_class: tuple[tuple[int, float | None], ...]
     """Images and accuracy of each class; None where a class does not occur."""
@@ -39,10 +40,10 @@ class Metrics:
         """Plain values."""
         return {
             "top1": self.top1,
-            "top1_interval_95": list(self.top1_interval),
+            "top1_interval_95_bootstrap": list(self.top1_interval),
             "top5": self.top5,
             "mean_per_class": self.mean_per_class,
-            "mean_per_class_interval_95": list(self.mean_per_class_interval),
+            "mean_per_class_interval_95_bootstrap": list(self.mean_per_class_interval),
             "expected_calibration_error": self.calibration_error,
             "per_class": [{"images": count, "accuracy": accuracy} for count, accuracy in self.per_class],
             "confusion": [list(row) for row in self.confusion],
@@ -54,7 +55,7 @@ def measure_answers(logits_NY: Tensor, truth_N: Tensor, *, classes: int, seed: i
     diverged is wrong, and no reason to fail.
     """
     logits_NY, truth_N = logits_NY.detach().cpu().double(), truth_N.cpu()
-    logits_NY = logits_NY.masked_fill(logits_NY.isnan(), 0)
+    logits_NY = logits_NY.nan_to_num(nan=0.0, posinf=_LARGEST, neginf=-torch.inf)
     if logits_NY.shape != (len(truth_N), classes) or not len(truth_N):
         raise ValueError(
             f"{tuple(logits_NY.shape)} logits do not fit {len(truth_N)} labels of {classes} classes"

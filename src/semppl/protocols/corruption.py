@@ -21,13 +21,12 @@ from semppl.data.images import gather
 from semppl.evaluate.exam import marked
 from semppl.evaluate.features import encoded
 from semppl.evaluate.linear import LinearFit
-from semppl.protocols.frozen import LINEAR, linear_fit
-from semppl.protocols.results import Number, Outcome
+from semppl.protocols.frozen import linear_fit, linear_words
+from semppl.protocols.results import Number, Outcome, result_file
 from semppl.protocols.subject import Subject
 from semppl.train.progress import StageProgress
 from semppl.views.whole import whole_crop, whole_view
 
-SHEET: Final = "corruptions.png"
 _KINDS: Final = tuple((name, severity) for name in CORRUPTIONS for severity in SEVERITIES)
 
 
@@ -36,18 +35,22 @@ def corruptions(subject: Subject) -> Outcome:
     desk, task, flags = subject.desk, subject.task, subject.flags
     index_N = evenly(torch.arange(len(task.exam)), flags.most)
     truth_N = task.truth_N[index_N]
-    fit = linear_fit(subject)
-    crops_N3ss = gather(task.exam.images[index_N], partial(whole_crop, desk.size), workers=desk.workers)
+    fit = linear_fit(subject, task.labels)
+    problems = set[str]()
+    crops_N3ss = gather(
+        task.exam.images[index_N], partial(whole_crop, desk.size), workers=desk.workers, problems=problems
+    )
+    desk.regret(problems)
     answers = _answers(subject, fit, crops_N3ss, flags.seed)
     clean = marked(answers[0] == truth_N)
     table = {name: list[float]() for name in CORRUPTIONS}
     for (name, _), answer_N in zip(_KINDS, answers[1:], strict=True):
         table[name].append(marked(answer_N == truth_N).accuracy)
-    _draw(crops_N3ss[0], subject.run.evaluations / SHEET)
+    _draw(crops_N3ss[0], result_file(subject.run, "corruptions", flags.name).with_suffix(".png"))
     means = {name: fmean(five) for name, five in table.items()}
     return Outcome(
-        protocol=f"corruptions: {LINEAR}; {task.describe()}, {len(index_N):,} of them corrupted by us, not "
-        "ImageNet-C's files; top-1, each corruption as the mean over 5 severities",
+        protocol=f"corruptions: {linear_words(fit)}; {task.describe()}, {len(index_N):,} of them corrupted "
+        "by us, not ImageNet-C's files; top-1, each corruption as the mean over 5 severities",
         numbers=[
             Number("clean", clean.accuracy, clean.low, clean.high),
             Number("mean over 15 corruptions", fmean(means.values())),

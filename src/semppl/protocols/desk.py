@@ -5,7 +5,7 @@ Shapes: N images asked about, L labelled images, F features, s side of a view.
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Final, final
 
@@ -30,9 +30,13 @@ from semppl.train.progress import StageProgress
 from semppl.views.colour import normalise
 from semppl.views.geometry import cut_image, cut_views
 from semppl.views.recipe import View
-from semppl.views.whole import whole_crop
+from semppl.views.whole import fitted_crop
 
 _AT_A_TIME: Final = 256
+# of a crop: 8 % to all of the image, as in the paper's evaluations
+_LEAST_AREA: Final = 0.08
+# files that are named when they cannot be read
+_NAMED: Final = 10
 
 
 @final
@@ -46,6 +50,8 @@ class Desk:
     console: Console
     store: FeatureStore | None = None
     """Where features are kept for the next time."""
+    unreadable: set[str] = field(default_factory=set)
+    """What was wrong with files that were listed and could not be read: grey images stand for them."""
 
     @property
     def size(self) -> int:
@@ -71,8 +77,14 @@ class Desk:
 
     @cached_property
     def view(self) -> View:
-        """The geometry of a view for supervised training."""
-        return build_views(self.config.views)[0]
+        """The geometry of a view for supervised training: the paper's crops of 8 to 100 % of an image; those
+        of pre-training where images are small, or where the run has its own least area.
+        """
+        views = self.config.views
+        view = build_views(views)[0]
+        if views.recipe != "paper" or views.min_area is not None:
+            return view
+        return replace(view, min_area=_LEAST_AREA, max_area=1.0)
 
     def precision(self) -> AbstractContextManager[object]:
         """Around forward passes: bf16 where the run has it."""
@@ -92,8 +104,11 @@ class Desk:
         prepare: Prepare | None = None,
         prepared: str = "",
     ) -> Tensor:
-        """Of whole images [N, F]; `prepared` names what `prepare` does to them, for the store."""
-        mean_3, std_3 = self.statistics
+        """Of whole images [N, F]; `prepared` names what `prepare` does to them, for the store.
+
+        Features of files that could not be read, and so are grey, are not kept for another time.
+        """
+        (mean_3, std_3), problems = self.statistics, set[str]()
 
         def make(out_NF: Tensor | None) -> Tensor:
             with StageProgress(self.console, title, len(images)) as progress:
@@ -108,14 +123,30 @@ class Desk:
                     prepare=prepare,
                     precision=self.precision,
                     out_NF=out_NF,
+                    problems=problems,
                     advance=progress.advance,
                 )
 
-        if self.store is None:
-            return make(None)
+        def worth_keeping(out_NF: Tensor) -> bool:
+            make(out_NF)
+            return not problems
+
         low = uses_bf16(self.config, self.device)
         how = f"{self.size} px, {mean_3.tolist()}, {std_3.tolist()}, bf16 {low}, {prepared}"
-        return self.store.get(encoder, images, how, make)
+        features_NF = (
+            make(None) if self.store is None else self.store.get(encoder, images, how, worth_keeping)
+        )
+        self.regret(problems)
+        return features_NF
+
+    def regret(self, problems: set[str]) -> None:
+        """Name files that could not be read, each once."""
+        news = sorted(problems - self.unreadable)
+        for problem in news[:_NAMED]:
+            self.say(f"{problem}: a grey image stands for it")
+        if len(news) > _NAMED:
+            self.say(f"… and for {len(news) - _NAMED:,} more files")
+        self.unreadable.update(problems)
 
     def linear(self, features_LF: Tensor, labels_L: Tensor) -> LinearFit:
         """A linear classifier on them, fitted where the run runs."""
@@ -124,7 +155,7 @@ class Desk:
 
     def logits(self, model: nn.Module, images: Images, title: str = "answers") -> Tensor:
         """Of a network with a classifier of its own, for whole images [N, Y]."""
-        mean_3, std_3 = self.statistics
+        (mean_3, std_3), problems = self.statistics, set[str]()
         views = whole_batches(
             images,
             size=self.size,
@@ -132,15 +163,22 @@ class Desk:
             std_3=std_3,
             batch_size=_AT_A_TIME,
             workers=self.workers,
+            problems=problems,
         )
         with StageProgress(self.console, title, len(images)) as progress:
-            return predict_logits(model, _counted(views, progress.advance), self.precision)
+            logits_NY = predict_logits(model, _counted(views, progress.advance), self.precision)
+        self.regret(problems)
+        return logits_NY
 
     def pixels(self, index_L: Tensor) -> Tensor:
         """Images to train on, in memory: files as squares somewhat larger than a view."""
         if isinstance(self.dataset.images, Tensor):
             return self.dataset.images[index_L]
-        return gather(self.dataset.images[index_L], partial(whole_crop, self._side), workers=self.workers)
+        problems = set[str]()
+        files, square = self.dataset.images[index_L], partial(fitted_crop, self._side)
+        pixels_L3ss = gather(files, square, workers=self.workers, problems=problems)
+        self.regret(problems)
+        return pixels_L3ss
 
     @property
     def _side(self) -> int:
@@ -156,16 +194,32 @@ class Desk:
 
         return make
 
-    def examples(
-        self, index_L: Tensor, labels_L: Tensor, *, batch_size: int, seed: int, name: str
-    ) -> tuple[Examples, Callable[[], None]]:
-        """Labelled crops step by step, and what to call when no more are wanted.
-
-        Files whose squares do not fit into the memory for pixels are read again and again by workers.
+    def streams(self, num_labels: int, *, exact: bool) -> bool:
+        """Whether examples are cut from the files themselves: if it must be exact, or their middle squares do
+        not fit into the memory for pixels.
         """
+        too_many = 3 * self._side**2 * num_labels > memory_for_pixels(self.device)
+        return isinstance(self.dataset.images, ImageFiles) and (exact or too_many)
+
+    def crops_in_words(self, num_labels: int, *, exact: bool) -> str:
+        """For beside a number."""
+        squares = isinstance(self.dataset.images, ImageFiles) and not self.streams(num_labels, exact=exact)
+        of = " of middle squares" if squares else ""
+        return f"crops of {self.view.min_area:.0%} to {self.view.max_area:.0%}{of} and flips"
+
+    def examples(
+        self,
+        index_L: Tensor,
+        labels_L: Tensor,
+        *,
+        batch_size: int,
+        seed: int,
+        name: str,
+        exact: bool = False,
+    ) -> tuple[Examples, Callable[[], None]]:
+        """Labelled crops step by step, and what to call when no more are wanted; see `streams`."""
         images, classes = self.dataset.images, len(self.dataset.classes)
-        fits = 3 * self._side**2 * len(index_L) <= memory_for_pixels(self.device)
-        if not isinstance(images, ImageFiles) or fits:
+        if not isinstance(images, ImageFiles) or not self.streams(len(index_L), exact=exact):
             crops = self.crops(index_L)
             return (
                 shuffled(crops, labels_L, classes=classes, batch_size=batch_size, seed=seed, name=name),

@@ -33,29 +33,31 @@ _FEWEST_STEPS: Final = 300
 
 def finetune(subject: Subject) -> Outcome:
     """Settings are chosen on labels of training; the network that is marked is trained on all of them."""
-    task, flags = subject.task, subject.flags
+    task, labels, flags = subject.task, subject.task.labels, subject.flags
+    exact = flags.sweep == "paper"
     small = tuple((_BATCH, rates) for rates in DEFAULT_SWEEP)
-    sweep: tuple[Setting, ...] = PAPER_SWEEP if flags.sweep == "paper" else small
+    sweep: tuple[Setting, ...] = PAPER_SWEEP if exact else small
     (batch, rates), scores = _chosen(subject, sweep)
-    epochs = _epochs(len(task.all_L), batch, flags)
+    epochs = _epochs(len(labels.all_L), batch, flags)
     seeds = range(flags.seed, flags.seed + flags.seeds)
     found = []
     for seed in seeds:
         title = f"fine-tuning on all labels, seed {seed}"
-        model = _trained(subject, task.all_L, (batch, rates), seed, title)
+        model = _trained(subject, labels.all_L, (batch, rates), seed, title)
         found.append(subject.marked(subject.desk.logits(model, task.exam.images)))
+    crops = subject.desk.crops_in_words(len(labels.all_L), exact=exact)
     how = (
-        f"chosen from {len(sweep)} on {len(task.choose_V):,} of the labels, then trained on all of them"
+        f"chosen from {len(sweep)} on {len(labels.choose_V):,} of the labels, then trained on all of them"
         if scores
         else "taken without choosing, for too few labels could be set aside"
     )
     return Outcome(
-        protocol=f"fine-tuned from the projector's first layer: crops and flips, Nesterov 0.9, {epochs} "
+        protocol=f"fine-tuned from the projector's first layer: {crops}, Nesterov 0.9, {epochs} "
         f"epochs, rates × 0.2 at 60 % and 80 %, no weight decay; settings {how}; {task.describe()}; "
         f"{len(seeds)} seed(s)",
         numbers=over_seeds([numbers_of(metrics) for metrics in found]),
         settings={
-            "batch_size": images_per_step(len(task.all_L), batch),
+            "batch_size": images_per_step(len(labels.all_L), batch),
             "rates_for_a_batch_of_256": vars(rates),
             "epochs": epochs,
             "seeds": list(seeds),
@@ -67,14 +69,14 @@ def finetune(subject: Subject) -> Outcome:
 
 def _chosen(subject: Subject, sweep: tuple[Setting, ...]) -> tuple[Setting, list[dict[str, Any]]]:
     """The best on labels that were set aside; without any, the second of the small sweep."""
-    task = subject.task
-    if not len(task.choose_V):
+    labels = subject.task.labels
+    if not len(labels.choose_V):
         return (_BATCH, DEFAULT_SWEEP[1]), []
-    images, truth_V = subject.desk.dataset.images[task.choose_V], task.labels_M[task.choose_V]
+    images, truth_V = subject.desk.dataset.images[labels.choose_V], labels.labels_M[labels.choose_V]
     numbered = _counter(len(sweep))
 
     def score(setting: Setting) -> float:
-        model = _trained(subject, task.fit_L, setting, subject.flags.seed, numbered())
+        model = _trained(subject, labels.fit_L, setting, subject.flags.seed, numbered())
         right_V = subject.desk.logits(model, images).argmax(1) == truth_V
         return 100 * float(right_V.float().mean())
 
@@ -97,12 +99,13 @@ def _trained(subject: Subject, index_L: Tensor, setting: Setting, seed: int, tit
         subject.desk,
         subject.online,
         index_L,
-        subject.task.labels_M[index_L],
+        subject.task.labels.labels_M[index_L],
         rates=rates,
         epochs=_epochs(len(index_L), batch, subject.flags),
         batch_size=batch,
         seed=seed,
         title=title,
+        exact=subject.flags.sweep == "paper",
     )
 
 

@@ -10,13 +10,14 @@ from semppl.evaluate.probe import BATCH, EPOCHS, Probe, train_probe
 from semppl.protocols.results import Outcome, over_seeds
 from semppl.protocols.scored import numbers_of
 from semppl.protocols.subject import Subject
+from semppl.protocols.task import Labels
 from semppl.train.progress import StageProgress
 
 
-def labelled_features(subject: Subject) -> Tensor:
+def labelled_features(subject: Subject, labels: Labels) -> Tensor:
     """Of all labelled images [L, F]."""
     desk = subject.desk
-    images = desk.dataset.images[subject.task.all_L]
+    images = desk.dataset.images[labels.all_L]
     return desk.features(subject.online.encoder, images, "features of labelled images")
 
 
@@ -25,29 +26,30 @@ def exam_features(subject: Subject) -> Tensor:
     return subject.desk.features(subject.online.encoder, subject.task.exam.images, "features of the exam")
 
 
-def linear_fit(subject: Subject) -> LinearFit:
+def linear_fit(subject: Subject, labels: Labels) -> LinearFit:
     """The linear classifier that all protocols on frozen features share."""
-    task = subject.task
     return fit_linear(
-        labelled_features(subject),
-        task.labels_M[task.all_L],
+        labelled_features(subject, labels),
+        labels.labels_M[labels.all_L],
         classes=subject.classes,
         seed=subject.flags.seed,
         device=subject.desk.device,
     )
 
 
-LINEAR = "l2 logistic regression on frozen features, penalty by cross-validation inside the labels"
+def linear_words(fit: LinearFit) -> str:
+    """For beside the numbers."""
+    return f"l2 logistic regression on frozen features, {fit.chosen}"
 
 
 def knn(subject: Subject) -> Outcome:
     """The nearest labelled images vote, weighed by similarity."""
     task, flags = subject.task, subject.flags
-    labels_L = task.labels_M[task.all_L]
+    labels_L = task.labels.labels_M[task.labels.all_L]
     k = fitting_k(labels_L) if flags.k is None else min(flags.k, len(labels_L))
     logits_NY = knn_logits(
         exam_features(subject),
-        labelled_features(subject),
+        labelled_features(subject, task.labels),
         labels_L,
         k=k,
         temperature=flags.temperature,
@@ -65,10 +67,10 @@ def knn(subject: Subject) -> Outcome:
 
 def linear(subject: Subject) -> Outcome:
     """Full-batch logistic regression."""
-    fit = linear_fit(subject)
+    fit = linear_fit(subject, subject.task.labels)
     metrics = subject.marked(fit.logits(exam_features(subject)))
     return Outcome(
-        protocol=f"linear: {LINEAR}; {subject.task.describe()}",
+        protocol=f"linear: {linear_words(fit)}; {subject.task.describe()}",
         numbers=numbers_of(metrics),
         settings={"strength": fit.strength, "seed_of_folds": subject.flags.seed},
         details={"metrics": metrics.as_json()},
@@ -79,14 +81,16 @@ def linear_sgd(subject: Subject) -> Outcome:
     """The protocol of the released code: SGD on random crops and flips."""
     task, flags = subject.task, subject.flags
     epochs = flags.epochs or EPOCHS
-    batch = images_per_step(len(task.all_L), BATCH)
+    count = len(task.labels.all_L)
+    batch = images_per_step(count, BATCH)
     found = []
     for seed in range(flags.seed, flags.seed + flags.seeds):
         probe = _probe(subject, epochs=epochs, batch=batch, seed=seed)
         found.append(subject.marked(subject.desk.logits(probe, task.exam.images)))
     return Outcome(
-        protocol=f"linear by SGD: crops and flips, Nesterov 0.9, rate 0.3 · {batch}/256 by a cosine, "
-        f"{epochs} epochs, no weight decay; {task.describe()}; {flags.seeds} seed(s)",
+        protocol=f"linear by SGD: {subject.desk.crops_in_words(count, exact=True)}, Nesterov 0.9, rate 0.3 · "
+        f"{batch}/256 by a cosine, {epochs} epochs, no weight decay; {task.describe()}; "
+        f"{flags.seeds} seed(s)",
         numbers=over_seeds([numbers_of(metrics) for metrics in found]),
         settings={
             "epochs": epochs,
@@ -98,9 +102,10 @@ def linear_sgd(subject: Subject) -> Outcome:
 
 
 def _probe(subject: Subject, *, epochs: int, batch: int, seed: int) -> Probe:
-    desk, encoder, index_L = subject.desk, subject.online.encoder, subject.task.all_L
-    labels_L = subject.task.labels_M[index_L]
-    examples, close = desk.examples(index_L, labels_L, batch_size=batch, seed=seed, name="probe")
+    desk, encoder, labels = subject.desk, subject.online.encoder, subject.task.labels
+    index_L = labels.all_L
+    labels_L = labels.labels_M[index_L]
+    examples, close = desk.examples(index_L, labels_L, batch_size=batch, seed=seed, name="probe", exact=True)
     try:
         with StageProgress(
             desk.console, "linear by SGD", num_steps(epochs, len(labels_L), batch)

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from semppl.core.errors import UserError
+from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory, write_text
 
 
@@ -76,13 +76,18 @@ def require_free(files: Iterable[Path], *, overwrite: bool) -> None:
 
 def write_outcome(file: Path, outcome: Outcome, facts: Mapping[str, Any]) -> None:
     """Everything that is needed to trust the numbers."""
-    file.parent.mkdir(exist_ok=True)
     lines = []
     for key, value in {**asdict(outcome), **facts}.items():
         # details hold matrices: on one line, or each number would have its own
         indent = None if key == "details" else 1
         lines.append(f"{json.dumps(key)}: {json.dumps(value, indent=indent, allow_nan=False, default=str)}")
-    write_text(file, "{\n" + ",\n".join(lines) + "\n}\n")
+    try:
+        file.parent.mkdir(exist_ok=True)
+        write_text(file, "{\n" + ",\n".join(lines) + "\n}\n")
+    except OSError as error:
+        raise RunError(
+            f"{file} cannot be written ({error.strerror}): make room there and try again"
+        ) from error
 
 
 def show_outcome(console: Console, title: str, outcome: Outcome) -> None:

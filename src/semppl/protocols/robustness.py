@@ -5,7 +5,6 @@ Shapes: N images, Y classes of the classifier.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 from torch import Tensor
@@ -25,8 +24,9 @@ from semppl.evaluate.robustness import (
     right_among_r,
     right_on_objectnet,
 )
-from semppl.protocols.frozen import LINEAR, linear_fit
+from semppl.protocols.frozen import linear_fit, linear_words
 from semppl.protocols.results import Number, Outcome
+from semppl.protocols.settings import EvaluateFlags, wanted_protocols
 from semppl.protocols.subject import Subject
 from semppl.views.whole import framed_crop, ready_crop
 
@@ -45,8 +45,8 @@ def robustness(subject: Subject) -> Outcome:
     """Nothing of these sets is seen before the classifier is fitted."""
     desk, flags = subject.desk, subject.flags
     index_Y = imagenet_indices(desk.dataset.classes)
-    families = find_families(flags.sets, flags.root or default_root())
-    fit = linear_fit(subject)
+    families = find_families(flags)
+    fit = linear_fit(subject, subject.labels)
     numbers, sizes = list[Number](), dict[str, dict[str, int]]()
     for found in families:
         for one in found:
@@ -57,15 +57,25 @@ def robustness(subject: Subject) -> Outcome:
     for line in _warnings(sizes, missing, len(index_Y)):
         desk.say(line)
     return Outcome(
-        protocol=f"robustness: {LINEAR} of {len(index_Y):,} classes; {subject.task.describe()}; top-1",
+        protocol=f"robustness: {linear_words(fit)}, of {len(index_Y):,} classes; "
+        f"{subject.labels.describe()}; top-1",
         numbers=_summed(numbers),
         settings={"strength": fit.strength, "seed_of_folds": flags.seed},
         details={"sets": sizes, "missing": missing, "all_numbers": [vars(number) for number in numbers]},
     )
 
 
-def find_families(wanted: tuple[str, ...], root: Path) -> list[Found]:
+def check_robustness(subject: Subject) -> None:
+    """Refuse what cannot be measured, before anything is."""
+    imagenet_indices(subject.desk.dataset.classes)
+    find_families(subject.flags)
+
+
+def find_families(flags: EvaluateFlags) -> list[Found]:
     """Those that were asked for must be there; by default, those that are."""
+    root = flags.root or default_root()
+    # names of data sets to transfer to are not ours, where both protocols are asked for
+    wanted = [name for name in flags.sets if name in FAMILIES or "transfer" not in wanted_protocols(flags)]
     if wanted:
         return [robustness_sets(name, root) for name in wanted]
     found, reasons = list[Found](), list[str]()

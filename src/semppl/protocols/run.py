@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console
 
@@ -13,10 +13,11 @@ from semppl.protocols.corruption import corruptions
 from semppl.protocols.finetuning import finetune
 from semppl.protocols.frozen import knn, linear, linear_sgd
 from semppl.protocols.results import Outcome, require_free, result_file, show_outcome, write_outcome
-from semppl.protocols.robustness import robustness
+from semppl.protocols.robustness import check_robustness, robustness
 from semppl.protocols.settings import EvaluateFlags, check_flags, wanted_protocols
-from semppl.protocols.subject import Subject, load_subject
-from semppl.protocols.transfer import transfer
+from semppl.protocols.store import images_digest
+from semppl.protocols.subject import Subject, load_subject, require_run
+from semppl.protocols.transfer import find_sets, transfer
 
 TABLE: Final[Mapping[str, Callable[[Subject], Outcome]]] = {
     "knn": knn,
@@ -29,25 +30,48 @@ TABLE: Final[Mapping[str, Callable[[Subject], Outcome]]] = {
 }
 
 
-def run_evaluate(paths: Sequence[Path], flags: EvaluateFlags, console: Console) -> None:
-    """Measure each run by each protocol; a result is written as soon as it is there."""
+# what may be missing of what the user gave, found out before anything is measured
+CHECKS: Final[Mapping[str, Callable[[Subject], object]]] = {
+    "robustness": check_robustness,
+    "transfer": lambda subject: find_sets(subject.flags),
+}
+
+
+def run_evaluate(
+    paths: Sequence[Path], flags: EvaluateFlags, console: Console
+) -> dict[Path, dict[str, Outcome]]:
+    """Measure each run by each protocol; a result is shown and written as soon as it is there."""
     check_flags(flags)
     protocols = wanted_protocols(flags)
-    files = {
-        (path, name): result_file(RunDirectory(path), name, flags.name)
-        for path in paths
-        for name in protocols
-    }
-    require_free(files.values(), overwrite=flags.overwrite)
-    for path in paths:
+    runs = {path: RunDirectory(path) for path in paths}
+    for run in runs.values():
+        require_run(run)
+        require_free([result_file(run, name, flags.name) for name in protocols], overwrite=flags.overwrite)
+    found: dict[Path, dict[str, Outcome]] = {}
+    for path, run in runs.items():
         subject = load_subject(path, flags, console)
+        for name in CHECKS.keys() & set(protocols):
+            CHECKS[name](subject)
+        found[path] = {}
         for name in protocols:
             start = time.monotonic()
             outcome = TABLE[name](subject)
-            seconds = round(time.monotonic() - start, 1)
-            facts = {**subject.facts, "seconds": seconds, "flags": asdict(flags)}
-            if name != "transfer":
-                facts |= subject.task.as_json()
-            write_outcome(files[path, name], outcome, facts)
+            found[path][name] = outcome
             show_outcome(console, f"{path.name}: {name}", outcome)
-            subject.desk.say(f"kept in {files[path, name]}")
+            file = result_file(run, name, flags.name)
+            write_outcome(file, outcome, _facts(subject, name, time.monotonic() - start))
+            subject.desk.say(f"kept in {file}")
+    return found
+
+
+def _facts(subject: Subject, protocol: str, seconds: float) -> dict[str, Any]:
+    """What is needed to trust the numbers of a protocol."""
+    facts = {**subject.facts, "seconds": round(seconds, 1), "flags": asdict(subject.flags)}
+    facts["unreadable_files"] = sorted(subject.desk.unreadable)
+    if protocol == "robustness":
+        facts["labels"] = subject.labels.as_json()
+    elif protocol != "transfer":
+        exam = subject.task.exam
+        facts["labels"] = subject.task.labels.as_json()
+        facts["test"] = {"kind": exam.kind, "images": len(exam), "sha256": images_digest(exam.images)}
+    return facts

@@ -1,6 +1,7 @@
 """Metrics as lines of the table."""
 
 from semppl.data.transfer import Metric
+from semppl.evaluate.exam import mark_of
 from semppl.evaluate.metrics import Metrics
 from semppl.protocols.results import Number
 
@@ -16,9 +17,11 @@ def numbers_of(metrics: Metrics) -> list[Number]:
 
 
 def number_called(metrics: Metrics, metric: Metric, name: str) -> Number:
-    """One of the two accuracies, with its interval."""
+    """One of the two accuracies with its interval: Wilson's of the first, as everywhere, which has a width
+    even where all answers are right; of the mean over classes, which has no formula, that of the bootstrap.
+    """
     if metric == "top-1":
-        value, (low, high) = metrics.top1, metrics.top1_interval
-    else:
-        value, (low, high) = metrics.mean_per_class, metrics.mean_per_class_interval
-    return Number(name, 100 * value, 100 * low, 100 * high)
+        mark = mark_of(metrics.top1, sum(count for count, _ in metrics.per_class))
+        return Number(name, mark.accuracy, mark.low, mark.high)
+    low, high = metrics.mean_per_class_interval
+    return Number(name, 100 * metrics.mean_per_class, 100 * low, 100 * high)

@@ -48,6 +48,12 @@ class EvaluateFlags:
     """Of the run; by default the newest."""
     data: str | None = None
     """Where the images of the run lie now, if they were moved."""
+    table: Path | None = None
+    """The same of its table of labels (its --labels)."""
+    test: Path | None = None
+    """The same of its images for testing alone (its --test)."""
+    data_root: Path | None = None
+    """The same of torchvision's data sets (its --root)."""
     device: str = "auto"
     """auto, cpu, cuda or cuda:N."""
     workers: int | None = None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import final
+from typing import Final, final
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from torch import Tensor, nn
 
 from semppl.core.errors import RunError
 from semppl.data.images import Images
+
+VERSION: Final = 1
+"""To be raised when images are read or cut in another way."""
 
 
 @final
@@ -25,12 +28,14 @@ class FeatureStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def get(self, encoder: nn.Module, images: Images, how: str, make: Callable[[Tensor], object]) -> Tensor:
-        """Those that were made before, or new ones: `make` fills a tensor [N, F] that lies on disk.
+    def get(self, encoder: nn.Module, images: Images, how: str, make: Callable[[Tensor], bool]) -> Tensor:
+        """Those that were made before, or new ones: `make` fills a tensor [N, F] that lies on disk, and says
+        whether it is worth keeping for another time.
 
         `how` says everything that decides on the features besides weights and images.
         """
-        name = sha256(f"{weights_digest(encoder)}\n{images_digest(images)}\n{how}".encode()).hexdigest()
+        facts = f"{VERSION}\n{weights_digest(encoder)}\n{images_digest(images)}\n{how}"
+        name = sha256(facts.encode(errors="surrogateescape")).hexdigest()
         path = self._folder / f"{name[:32]}.npy"
         shape = (len(images), int(encoder.num_features))  # type: ignore[arg-type]
         kept = _read(path, shape)
@@ -43,27 +48,38 @@ class FeatureStore:
                 f"features cannot be kept in {self._folder} ({error.strerror}): make room, or use --no-cache"
             ) from error
 
-    def _made(self, path: Path, shape: tuple[int, int], make: Callable[[Tensor], object]) -> Tensor:
+    def _made(self, path: Path, shape: tuple[int, int], make: Callable[[Tensor], bool]) -> Tensor:
         self._folder.mkdir(parents=True, exist_ok=True)
+        for stale in self._folder.glob(".*.tmp"):  # of a run that was killed
+            stale.unlink(missing_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
-            # written through the page cache, so that a full disk is an error here and not a signal later
             with temporary.open("wb") as file:
                 np.lib.format.write_array_header_1_0(
                     file, {"descr": "<f4", "fortran_order": False, "shape": shape}
                 )
                 start = file.tell()
-                os.posix_fallocate(file.fileno(), 0, start + 4 * shape[0] * shape[1])
+                _reserve(file.fileno(), start + 4 * shape[0] * shape[1])
             mapped = np.memmap(temporary, dtype="<f4", mode="r+", offset=start, shape=shape)
-            make(torch.from_numpy(mapped))
+            keep = make(torch.from_numpy(mapped))
             mapped.flush()
-            temporary.replace(path)
+            # what is mapped stays readable when its name is gone
+            made = _read(temporary, shape)
+            if keep:
+                temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
-        kept = _read(path, shape)
-        if kept is None:
+        if made is None:
             raise RunError(f"{path} vanished as soon as it was written")
-        return kept
+        return made
+
+
+def _reserve(file: int, size: int) -> None:
+    """Where it can be had, all room at once: a full disk is then an error here, and not a signal later."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+    else:
+        os.ftruncate(file, size)
 
 
 def _read(path: Path, shape: tuple[int, int]) -> Tensor | None:
@@ -85,12 +101,12 @@ def weights_digest(module: nn.Module) -> str:
 
 
 def images_digest(images: Images) -> str:
-    """sha256 of the pixels; of files, of their names, sizes and times, so that nothing is read twice."""
+    """sha256 of the pixels; of files, of their places, sizes and times, so that nothing is read twice."""
     if isinstance(images, Tensor):
         told = sha256(f"{tuple(images.shape)}\n".encode())
         told.update(images.contiguous().numpy().data)
         return told.hexdigest()
-    told = sha256()
+    told = sha256(f"{images.root.resolve()}\n".encode(errors="surrogateescape"))
     for i, path in enumerate(images.paths):
         told.update(f"{path}\0".encode(errors="surrogateescape"))
         with suppress(OSError):

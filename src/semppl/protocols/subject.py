@@ -10,16 +10,17 @@ from typing import Any, Final
 from rich.console import Console
 from torch import Tensor
 
-from semppl.config import from_yaml
+from semppl.config import Config, from_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, environment
+from semppl.data.dataset import Dataset
 from semppl.data.splits import digest, split_table
 from semppl.evaluate.metrics import Metrics, measure_answers
 from semppl.nets.heads import Projected
 from semppl.protocols.desk import Desk
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.store import FeatureStore
-from semppl.protocols.task import Task, build_task
+from semppl.protocols.task import Labels, Task, build_labels, build_task
 from semppl.train.build import build_state
 from semppl.train.device import choose_device, describe_device
 from semppl.train.pretrain import load_for
@@ -51,23 +52,53 @@ class Subject:
 
     @cached_property
     def task(self) -> Task:
-        """Which labels the classifiers get, and what they are marked on."""
+        """Which labels classifiers get, and what of the run's own data they are marked on."""
         flags = self.flags
         return build_task(self.desk.dataset, which=flags.labels, share=flags.validation, seed=flags.seed)
+
+    @cached_property
+    def labels(self) -> Labels:
+        """Which labels classifiers get that are marked on other data."""
+        flags = self.flags
+        return build_labels(self.desk.dataset, which=flags.labels, share=flags.validation, seed=flags.seed)
+
+
+def require_run(run: RunDirectory) -> None:
+    """Refuse any other folder."""
+    if not run.exists:
+        raise UserError(
+            f"{run.path} holds no run (no {run.config.name}): give a folder that pretrain or fit wrote"
+        )
+
+
+def _moved(config: Config, flags: EvaluateFlags) -> Config:
+    """With the places where things lie now."""
+    given = config.data
+    data = replace(
+        given,
+        workers=given.workers if flags.workers is None else flags.workers,
+        labels=given.labels if flags.table is None else str(flags.table),
+        test=given.test if flags.test is None else str(flags.test),
+        root=given.root if flags.data_root is None else str(flags.data_root),
+    )
+    return replace(config, source=flags.data or config.source, device=flags.device, data=data)
+
+
+def _announce(path: Path, step: int, config: Config, dataset: Dataset, console: Console) -> None:
+    total = config.total_steps(len(dataset.labels_M))
+    unfinished = "" if step >= total else f": not finished, {total:,} are planned"
+    console.print(f"{path}: step {step:,}{unfinished}", highlight=False, soft_wrap=True)
 
 
 def load_subject(path: Path, flags: EvaluateFlags, console: Console) -> Subject:
     """Read a run; its data must be what it was trained on."""
     run = RunDirectory(path)
-    if not run.exists:
-        raise UserError(
-            f"{path} holds no run (no {run.config.name}): give a folder that pretrain or fit wrote"
-        )
+    require_run(run)
     device = choose_device(flags.device)
     config = from_yaml(run.config.read_text())
-    source = config.source if flags.data is None else flags.data
-    data = replace(config.data, workers=flags.workers if flags.workers is not None else config.data.workers)
-    config = replace(config, source=source, device=flags.device, data=data)
+    config = _moved(config, flags)
+    if device.type == "cpu":
+        config = replace(config, precision="fp32")
     file = flags.checkpoint or newest_checkpoint(run)
     if file is None:
         raise UserError(f"{path}: no checkpoint yet: go on with `semppl pretrain --resume --out {path}`")
@@ -76,6 +107,9 @@ def load_subject(path: Path, flags: EvaluateFlags, console: Console) -> Subject:
     split = digest(split_table(dataset))
     if split != content["split"]:
         raise UserError(f"{path}: its data has changed (see {run.split.name}): give the same, with --data")
+    if dataset.fingerprint != content["data"]:
+        raise UserError(f"{path}: the images are not those that it was trained on: give these, with --data")
+    _announce(path, content["state"]["step"], config, dataset, console)
     # weights come from the checkpoint, so none need to be had from elsewhere
     own = replace(config, net=replace(config.net, pretrained=False))
     state = build_state(own, len(dataset.classes), device)
@@ -88,7 +122,8 @@ def load_subject(path: Path, flags: EvaluateFlags, console: Console) -> Subject:
     facts = {
         "run": run.path.name,
         "data": dataset.name,
-        "data_sha256": content["data"],
+        "data_sha256": dataset.fingerprint,
+        "classes": list(dataset.classes),
         "split_sha256": split,
         "checkpoint": file.name,
         "checkpoint_sha256": sha256,

@@ -7,13 +7,14 @@ from typing import Any, Final
 from torch import Tensor
 
 from semppl.core.errors import UserError
+from semppl.data.robustness import FAMILIES
 from semppl.data.transfer import TRANSFER_NAMES, Part, Transfer, load_transfer
 from semppl.evaluate.linear import LinearFit, fit_validated
 from semppl.evaluate.metrics import measure_answers
 from semppl.evaluate.sweep import PAPER_SWEEP, Labelled, tuned_sgd
 from semppl.protocols.results import Number, Outcome
 from semppl.protocols.scored import number_called
-from semppl.protocols.settings import EvaluateFlags
+from semppl.protocols.settings import EvaluateFlags, wanted_protocols
 from semppl.protocols.subject import Subject
 from semppl.train.progress import StageProgress
 from semppl.views.whole import fitted_crop
@@ -56,8 +57,10 @@ def transfer(subject: Subject) -> Outcome:
 
 def find_sets(flags: EvaluateFlags) -> list[Transfer]:
     """Those that were asked for, downloaded where torchvision can; by default, those that are there."""
-    if flags.sets:
-        return [load_transfer(name, flags.root, seed=flags.seed) for name in flags.sets]
+    both = "robustness" in wanted_protocols(flags)
+    wanted = [name for name in flags.sets if not (both and name in FAMILIES)]
+    if wanted:
+        return [load_transfer(name, flags.root, seed=flags.seed) for name in wanted]
     found, reasons = list[Transfer](), list[str]()
     for name in TRANSFER_NAMES:
         try:

@@ -22,11 +22,17 @@ def tune(
     batch_size: int,
     seed: int,
     title: str | None,
+    exact: bool = False,
     advance: Callable[[int], None] | None = None,
 ) -> FineTuned:
-    """Fine-tune a copy of the encoder by the paper's protocol; without a title nobody sees how far it is."""
+    """Fine-tune a copy of the encoder by the paper's protocol; without a title nobody sees how far it is.
+
+    `exact` cuts from the files themselves, read again and again.
+    """
     count = images_per_step(len(labels_L), batch_size)
-    examples, close = desk.examples(index_L, labels_L, batch_size=count, seed=seed, name="finetune")
+    examples, close = desk.examples(
+        index_L, labels_L, batch_size=count, seed=seed, name="finetune", exact=exact
+    )
     console = Console(quiet=True) if title is None else desk.console
     try:
         with StageProgress(console, title or "", num_steps(epochs, len(labels_L), count)) as progress:
