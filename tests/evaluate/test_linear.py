@@ -147,12 +147,13 @@ def test_of_many_labels_a_fifth_chooses_once_among_fits_of_all_others(monkeypatc
     held = apart >= 0
     _, scale = standard(features.double())
     rows = (~held)[None].expand(len(STRENGTHS), -1)
-    penalties = float(scale) ** 2 / torch.tensor(STRENGTHS, dtype=torch.double)
+    strengths = torch.tensor(STRENGTHS, dtype=torch.double) / 2  # twice as many labels as folds are made of
+    penalties = float(scale) ** 2 / strengths
     fits = fit_logistic(
         features.double(), labels, classes=4, penalty_S=penalties, rows_SN=rows, tolerance=1e-6
     )
     scores = layer_scores(fits.weight_SYF, fits.bias_SY, features[held], labels[held])
-    assert fit.strength == STRENGTHS[int(scores.argmax())]
+    assert fit.strength == float(strengths[int(scores.argmax())])
     assert few.chosen == "penalty chosen by 5-fold cross-validation inside the labels"
 
 

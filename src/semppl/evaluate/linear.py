@@ -173,7 +173,8 @@ def _strength(
     """The inverse penalty with the best mean accuracy on labels left out, of equals the least; how, in words.
 
     A penalty belongs to a number of labels, for the errors of all are summed: a small part of many labels
-    could not choose for all of them.
+    could not choose for all of them, and of more than 2,000 the strengths that are tried are divided by how
+    many times more there are.
     """
     held = _left_out(labels_L.cpu(), seed)
     if not held:
@@ -181,14 +182,16 @@ def _strength(
     rows_KL = torch.ones(len(held), len(labels_L), dtype=torch.bool)
     for row_L, test in zip(rows_KL, held, strict=True):
         row_L[test] = False
-    fit = fitted(np.repeat(STRENGTHS, len(held)).tolist(), rows_KL.repeat(len(STRENGTHS), 1))
+    strengths_C = np.array(STRENGTHS) * min(_MOST / len(labels_L), 1)
+    fit = fitted(np.repeat(strengths_C, len(held)).tolist(), rows_KL.repeat(len(STRENGTHS), 1))
     scores = np.empty((len(STRENGTHS), len(held)))
     for fold, test in enumerate(held):
         weight_CYF, bias_CY = (part[fold :: len(held)] for part in (fit.weight_SYF, fit.bias_SY))
         place = test.to(labels_L.device)
         scores[:, fold] = layer_scores(weight_CYF, bias_CY, features_LF[place], labels_L[place]).cpu()
     folds = f"by {len(held)}-fold cross-validation inside" if len(held) > 1 else f"on {len(held[0]):,} of"
-    return STRENGTHS[int(np.average(scores, axis=1).argmax())], f"penalty chosen {folds} the labels"
+    best = float(strengths_C[np.average(scores, axis=1).argmax()])
+    return best, f"penalty chosen {folds} the labels"
 
 
 def _left_out(labels_L: Tensor, seed: int) -> list[Tensor]:

@@ -205,7 +205,8 @@ class Desk:
         """For beside a number."""
         squares = isinstance(self.dataset.images, ImageFiles) and not self.streams(num_labels, exact=exact)
         of = " of middle squares" if squares else ""
-        return f"crops of {self.view.min_area:.0%} to {self.view.max_area:.0%}{of} and flips"
+        flips = " and flips" if self.view.flip else ""
+        return f"crops of {self.view.min_area:.0%} to {self.view.max_area:.0%}{of}{flips}"
 
     def examples(
         self,
