@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -8,6 +9,7 @@ from semppl.evaluate.linear import (
     STRENGTHS,
     fit_linear,
     fit_validated,
+    layer_losses,
     layer_scores,
     linear_predict,
     standard,
@@ -79,11 +81,16 @@ def test_the_choice_and_the_fit_are_scikit_learns(classes, per_class, dim):
     folds = StratifiedKFold(min(per_class, 5), shuffle=True, random_state=3)
     search = GridSearchCV(model, {"C": STRENGTHS}, cv=folds).fit(x, y)
     fit = fit_linear(features, labels, classes=classes, seed=3)
-    assert fit.strength == search.best_params_["C"]
+    # of equals scikit-learn takes the first, we that with the least cross-entropy
+    best = search.cv_results_["rank_test_score"] == 1
+    assert fit.strength in np.array(STRENGTHS)[best]
+    if best.sum() == 1:
+        assert fit.strength == search.best_params_["C"]
+    model = LogisticRegression(tol=1e-9, max_iter=10_000, C=fit.strength).fit(x, y)
     assert fit.chosen == f"penalty chosen by {min(per_class, 5)}-fold cross-validation inside the labels"
     queries, _ = noisy(200, dim, classes, seed=9)
     ours = fit.logits(queries)
-    theirs = torch.tensor(search.decision_function(((queries.double() - mean) / scale).numpy()))
+    theirs = torch.tensor(model.decision_function(((queries.double() - mean) / scale).numpy()))
     if classes == 2:
         assert torch.allclose(ours[:, 1], theirs, atol=1e-3 * float(theirs.abs().max()))
     else:
@@ -153,7 +160,9 @@ def test_of_many_labels_a_fifth_chooses_once_among_fits_of_all_others(monkeypatc
         features.double(), labels, classes=4, penalty_S=penalties, rows_SN=rows, tolerance=1e-6
     )
     scores = layer_scores(fits.weight_SYF, fits.bias_SY, features[held], labels[held])
-    assert fit.strength == float(strengths[int(scores.argmax())])
+    losses = layer_losses(fits.weight_SYF, fits.bias_SY, features[held], labels[held])
+    best = min(range(7), key=lambda i: (-float(scores[i]), float(losses[i])))
+    assert fit.strength == float(strengths[best])
     assert few.chosen == "penalty chosen by 5-fold cross-validation inside the labels"
 
 
@@ -169,3 +178,18 @@ def test_logits_of_many_images_are_made_in_parts(monkeypatch):
     whole = fit.logits(features)
     monkeypatch.setattr("semppl.evaluate.linear._CONVERTED", 7)
     assert torch.allclose(fit.logits(features), whole)
+
+
+def test_the_cross_entropy_of_layers_by_hand():
+    weight, bias = torch.zeros(2, 3, 1), torch.tensor([[0.0, 0.0, 0.0], [1.0, 0.0, -1e9]])
+    features, labels = torch.zeros(2, 1), torch.tensor([0, 2])
+    ln_e_1 = float(torch.tensor([1.0, 0.0]).logsumexp(0))
+    expected = [float(np.log(3)), (ln_e_1 - 1 + 30) / 2]
+    assert layer_losses(weight, bias, features, labels).tolist() == pytest.approx(expected)
+
+
+def test_of_penalties_with_equal_accuracy_that_with_the_better_probabilities_is_taken():
+    features, labels = blobs(10, 0.3, seed=0)  # all strengths separate it
+    fit = fit_linear(features, labels, classes=3)
+    chance = fit.logits(features).softmax(1).gather(1, labels[:, None])
+    assert chance.min() > 0.9, "sure, and rightly so"

@@ -32,6 +32,7 @@ _TOLERANCE: Final = {torch.double: 1e-6, torch.float: 1e-4}
 # images scored at a time; and converted to float64
 _SCORED: Final = 512
 _CONVERTED: Final = 8192
+_IMPOSSIBLE: Final = 30.0
 
 
 class LinearFit(NamedTuple):
@@ -145,6 +146,18 @@ def layer_scores(
     return score_S.where(weight_SYF.isfinite().all((1, 2)) & bias_SY.isfinite().all(1), -1)
 
 
+def layer_losses(weight_SYF: Tensor, bias_SY: Tensor, features_NF: Tensor, labels_N: Tensor) -> Tensor:
+    """Mean cross-entropy of each layer [S]; what is impossible to a layer costs as much as a chance of e⁻³⁰."""
+    count, classes, _ = weight_SYF.shape
+    loss_S = torch.zeros(count, dtype=torch.double, device=bias_SY.device)
+    for features_nF, labels_n in zip(features_NF.split(_SCORED), labels_N.split(_SCORED), strict=True):
+        logits_SYn = (weight_SYF.flatten(0, 1) @ features_nF.to(weight_SYF).T).unflatten(0, (count, classes))
+        chance_SYn = logits_SYn.add_(bias_SY[:, :, None]).log_softmax(1)
+        own_Sn = chance_SYn.gather(1, labels_n.to(bias_SY.device).expand(count, 1, -1)).squeeze(1)
+        loss_S -= own_Sn.clamp(min=-_IMPOSSIBLE).sum(1, dtype=torch.double)
+    return loss_S / len(labels_N)
+
+
 def _fit(
     features_LF: Tensor,
     labels_L: Tensor,
@@ -170,7 +183,8 @@ def _fit(
 def _strength(
     features_LF: Tensor, labels_L: Tensor, fitted: Callable[[Sequence[float], Tensor], LogisticFit], seed: int
 ) -> tuple[float, str]:
-    """The inverse penalty with the best mean accuracy on labels left out, of equals the least; how, in words.
+    """The inverse penalty with the best mean accuracy on labels left out, of equals that with the least
+    cross-entropy, for few labels leave many equal and probabilities matter, too; how, in words.
 
     A penalty belongs to a number of labels, for the errors of all are summed: a small part of many labels
     could not choose for all of them, and of more than 2,000 the strengths that are tried are divided by how
@@ -184,14 +198,16 @@ def _strength(
         row_L[test] = False
     strengths_C = np.array(STRENGTHS) * min(_MOST / len(labels_L), 1)
     fit = fitted(np.repeat(strengths_C, len(held)).tolist(), rows_KL.repeat(len(STRENGTHS), 1))
-    scores = np.empty((len(STRENGTHS), len(held)))
+    scores, losses = np.empty((2, len(STRENGTHS), len(held)))
     for fold, test in enumerate(held):
-        weight_CYF, bias_CY = (part[fold :: len(held)] for part in (fit.weight_SYF, fit.bias_SY))
         place = test.to(labels_L.device)
-        scores[:, fold] = layer_scores(weight_CYF, bias_CY, features_LF[place], labels_L[place]).cpu()
+        apart = (features_LF[place], labels_L[place])
+        weight_CYF, bias_CY = (part[fold :: len(held)] for part in (fit.weight_SYF, fit.bias_SY))
+        scores[:, fold] = layer_scores(weight_CYF, bias_CY, *apart).cpu()
+        losses[:, fold] = layer_losses(weight_CYF, bias_CY, *apart).cpu()
     folds = f"by {len(held)}-fold cross-validation inside" if len(held) > 1 else f"on {len(held[0]):,} of"
-    best = float(strengths_C[np.average(scores, axis=1).argmax()])
-    return best, f"penalty chosen {folds} the labels"
+    best, *_ = np.lexsort((np.average(losses, axis=1), -np.average(scores, axis=1)))
+    return float(strengths_C[best]), f"penalty chosen {folds} the labels"
 
 
 def _left_out(labels_L: Tensor, seed: int) -> list[Tensor]:
