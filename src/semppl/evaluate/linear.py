@@ -147,7 +147,7 @@ def layer_scores(
 
 
 def layer_losses(weight_SYF: Tensor, bias_SY: Tensor, features_NF: Tensor, labels_N: Tensor) -> Tensor:
-    """Mean cross-entropy of each layer [S]; what is impossible to a layer costs as much as a chance of e⁻³⁰."""
+    """Mean cross-entropy of each layer [S]; what is impossible to one costs as much as a chance of e⁻³⁰."""
     count, classes, _ = weight_SYF.shape
     loss_S = torch.zeros(count, dtype=torch.double, device=bias_SY.device)
     for features_nF, labels_n in zip(features_NF.split(_SCORED), labels_N.split(_SCORED), strict=True):
