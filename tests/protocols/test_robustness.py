@@ -96,15 +96,15 @@ def test_images_are_cut_as_each_family_needs(imagenet, subject_of, monkeypatch):
     subject = subject_of(run, root=root)
     cuts, real = {}, type(subject.desk).features
 
-    def spy(desk, encoder, images, title="", *, prepare=None, prepared=""):
-        cuts[title.split("/")[0]] = (getattr(prepare, "func", None), prepared)
+    def spy(desk, encoder, images, title="", *, prepare=None, prepared="", keep=True):
+        cuts[title.split("/")[0]] = (getattr(prepare, "func", None), prepared, keep)
         return real(desk, encoder, images, title, prepare=prepare, prepared=prepared)
 
     monkeypatch.setattr(type(subject.desk), "features", spy)
     robustness(subject)
-    assert cuts["objectnet"] == (framed_crop, "without 2 px of border")
-    assert cuts["imagenet-c"] == (ready_crop, "ready")
-    assert cuts["imagenet-r"] == cuts["imagenet-v2"] == (None, "")
+    assert cuts["objectnet"] == (framed_crop, "without 2 px of border", True)
+    assert cuts["imagenet-c"] == (ready_crop, "ready", False)
+    assert cuts["imagenet-r"] == cuts["imagenet-v2"] == (None, "", True)
 
 
 def test_no_test_images_of_the_run_are_needed(imagenet, subject_of, monkeypatch):

@@ -3,11 +3,15 @@ import json
 
 import pytest
 from rich.console import Console
+from tests.conftest import save_stripes, tiny_config
 
+from semppl.config import DataConfig, MethodConfig
 from semppl.core.errors import RunError, UserError
+from semppl.core.rundir import RunDirectory
 from semppl.protocols.compare import compare
 from semppl.protocols.run import TABLE, run_evaluate
 from semppl.protocols.settings import PROTOCOLS, EvaluateFlags
+from semppl.train.pretrain import pretrain
 
 
 @pytest.fixture
@@ -81,3 +85,20 @@ def test_a_result_that_cannot_be_kept_is_shown_all_the_same(trained, console, mo
 def test_outcomes_are_returned_to_those_who_call_it_as_a_library(trained, console):
     found = run_evaluate([trained.path], flags(name="v", protocol=("knn",)), console)
     assert found[trained.path]["knn"].numbers[0].name == "top-1"
+
+
+def test_a_run_with_all_labels_is_fitted_and_fine_tuned_on_all(tmp_path, console):
+    for label, name in enumerate(("cat", "dog")):
+        save_stripes(tmp_path / "data" / "train" / name, [label] * 10, seed=label)
+        save_stripes(tmp_path / "data" / "test" / name, [label] * 3, seed=5 + label)
+    config = tiny_config(
+        tmp_path / "data",
+        data=DataConfig(label_fraction=1.0, workers=0),
+        method=MethodConfig(positives=2, queue_capacity=20),
+        batch_size=10,
+        epochs=1.0,
+    )
+    pretrain(config, RunDirectory(tmp_path / "run"), console=console)
+    found = run_evaluate([tmp_path / "run"], flags(protocol=("linear", "finetune"), epochs=1), console)
+    for outcome in found[tmp_path / "run"].values():
+        assert "20 given labels; 6 test images" in outcome.protocol

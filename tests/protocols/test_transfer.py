@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 from tests.conftest import save_stripes
 
 from semppl.core.errors import UserError
@@ -54,3 +55,21 @@ def test_by_default_all_that_are_there(trained, subject_of, birds, tmp_path):
         find_sets(empty.flags)
     with pytest.raises(UserError, match="unknown transfer set 'Birds'"):
         find_sets(subject_of(trained, root=birds, sets=("Birds",)).flags)
+
+
+def test_a_set_with_the_other_metric_is_chosen_and_scored_by_it(trained, subject_of, birds, monkeypatch):
+    (data,) = find_sets(subject_of(trained, root=birds, sets=("birdsnap",)).flags)
+    # the first species alone is well represented in the test
+    part = data.test[torch.tensor([0, 1, 2, 3, 4, 5, 10])]
+    monkeypatch.setattr(
+        protocol, "find_sets", lambda _: [replace(data, test=part, metric="mean per class", name="Pets")]
+    )
+    asked, real = [], protocol.fit_validated
+    monkeypatch.setattr(
+        protocol, "fit_validated", lambda *data, **how: asked.append(how["per_class"]) or real(*data, **how)
+    )
+    outcome = transfer(subject_of(trained, root=birds))
+    (number,) = outcome.numbers
+    assert asked == [True]
+    assert number.name == "Pets (mean per class)"
+    assert number.value == pytest.approx(100 * outcome.details["Pets"]["metrics"]["mean_per_class"])

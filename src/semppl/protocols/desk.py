@@ -103,10 +103,12 @@ class Desk:
         *,
         prepare: Prepare | None = None,
         prepared: str = "",
+        keep: bool = True,
     ) -> Tensor:
         """Of whole images [N, F]; `prepared` names what `prepare` does to them, for the store.
 
-        Features of files that could not be read, and so are grey, are not kept for another time.
+        Features of files that could not be read, and so are grey, are not kept for another time, nor are
+        those that are not to be kept.
         """
         (mean_3, std_3), problems = self.statistics, set[str]()
 
@@ -134,7 +136,7 @@ class Desk:
         low = uses_bf16(self.config, self.device)
         how = f"{self.size} px, {mean_3.tolist()}, {std_3.tolist()}, bf16 {low}, {prepared}"
         features_NF = (
-            make(None) if self.store is None else self.store.get(encoder, images, how, worth_keeping)
+            self.store.get(encoder, images, how, worth_keeping) if self.store and keep else make(None)
         )
         self.regret(problems)
         return features_NF

@@ -101,9 +101,16 @@ def _prepare(one: RobustnessSet, size: int) -> tuple[Prepare | None, str]:
 def _logits(subject: Subject, fit: LinearFit, one: RobustnessSet) -> Tensor:
     prepare, prepared = _prepare(one, subject.desk.size)
     encoder = subject.online.encoder
-    return fit.logits(
-        subject.desk.features(encoder, one.images, one.name, prepare=prepare, prepared=prepared)
+    features_NF = subject.desk.features(
+        encoder,
+        one.images,
+        one.name,
+        prepare=prepare,
+        prepared=prepared,
+        # 3.75 million images of ImageNet-C would fill 31 GB
+        keep=one.kind != "imagenet-c",
     )
+    return fit.logits(features_NF)
 
 
 def _numbers(one: RobustnessSet, logits_NY: Tensor, index_Y: Tensor) -> list[Number]:

@@ -1,5 +1,7 @@
 """Metrics as lines of the table."""
 
+from collections.abc import Sequence
+
 from semppl.data.transfer import Metric
 from semppl.evaluate.exam import mark_of
 from semppl.evaluate.metrics import Metrics
@@ -14,6 +16,17 @@ def numbers_of(metrics: Metrics) -> list[Number]:
     numbers.append(number_called(metrics, "mean per class", "mean per class"))
     numbers.append(Number("calibration error", 100 * metrics.calibration_error))
     return numbers
+
+
+def weakest(metrics: Metrics, classes: Sequence[str], most: int = 5) -> str:
+    """The classes with the lowest accuracy, in words; nothing where all are right."""
+    known = [
+        (accuracy, name, count)
+        for (count, accuracy), name in zip(metrics.per_class, classes, strict=True)
+        if accuracy is not None and accuracy < 1
+    ]
+    worst = sorted(known)[:most]
+    return ", ".join(f"{name} {accuracy:.0%} of {count:,}" for accuracy, name, count in worst)
 
 
 def number_called(metrics: Metrics, metric: Metric, name: str) -> Number:

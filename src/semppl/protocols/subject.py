@@ -18,6 +18,7 @@ from semppl.data.splits import digest, split_table
 from semppl.evaluate.metrics import Metrics, measure_answers
 from semppl.nets.heads import Projected
 from semppl.protocols.desk import Desk
+from semppl.protocols.scored import weakest
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.store import FeatureStore
 from semppl.protocols.task import Labels, Task, build_labels, build_task
@@ -46,9 +47,12 @@ class Subject:
         return len(self.desk.dataset.classes)
 
     def marked(self, logits_NY: Tensor) -> Metrics:
-        """Answers to the exam of the run."""
+        """Answers to the exam of the run; says which classes are the weakest."""
         truth_N = self.task.truth_N
-        return measure_answers(logits_NY, truth_N, classes=self.classes, seed=self.flags.seed)
+        metrics = measure_answers(logits_NY, truth_N, classes=self.classes, seed=self.flags.seed)
+        if worst := weakest(metrics, self.desk.dataset.classes):
+            self.desk.say(f"weakest classes: {worst}")
+        return metrics
 
     @cached_property
     def task(self) -> Task:

@@ -36,7 +36,12 @@ def transfer(subject: Subject) -> Outcome:
     """One number for each data set, by its own metric; images and labels of the run play no part."""
     flags = subject.flags
     numbers, details = list[Number](), dict[str, Any]()
-    for data in find_sets(flags):
+    sets = find_sets(flags)
+    if not flags.sets and (missing := set(TRANSFER_NAMES) - {data.name for data in sets}):
+        subject.desk.say(
+            f"not found, or damaged: {', '.join(name for name in TRANSFER_NAMES if name in missing)}"
+        )
+    for data in sets:
         subject.desk.say(
             f"{data.name}: {len(data.train):,} images to train on, {len(data.val):,} to choose, "
             f"{len(data.test):,} to test; {len(data.classes)} classes"
