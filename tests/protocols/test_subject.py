@@ -86,3 +86,12 @@ def test_a_run_that_is_not_finished_is_called_so(trained):
     flags = EvaluateFlags(device="cpu", workers=0, checkpoint=min(trained.checkpoints.glob("step-*")))
     load_subject(trained.path, flags, console)
     assert "step 3: not finished, 12 are planned" in console.file.getvalue()
+
+
+def test_precision_is_what_was_asked_for_and_fp32_on_a_cpu(trained, subject_of):
+    assert subject_of(trained).desk.config.precision == "auto"
+    assert not torch.is_autocast_enabled("cpu")
+    with subject_of(trained).desk.precision():
+        assert not torch.is_autocast_enabled("cpu")
+    with pytest.raises(UserError, match="--precision bf16 is for GPUs"):
+        subject_of(trained, precision="bf16")

@@ -56,6 +56,8 @@ class EvaluateFlags:
     """The same of torchvision's data sets (its --root)."""
     device: str = "auto"
     """auto, cpu, cuda or cuda:N."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """Of features and training: auto is bf16 on a GPU, fp32 on a CPU."""
     workers: int | None = None
     """Processes that read files; by default one for each core."""
     cache: bool = True

@@ -85,7 +85,8 @@ def _moved(config: Config, flags: EvaluateFlags) -> Config:
         test=given.test if flags.test is None else str(flags.test),
         root=given.root if flags.data_root is None else str(flags.data_root),
     )
-    return replace(config, source=flags.data or config.source, device=flags.device, data=data)
+    source = flags.data or config.source
+    return replace(config, source=source, device=flags.device, precision=flags.precision, data=data)
 
 
 def _announce(path: Path, step: int, config: Config, dataset: Dataset, console: Console) -> None:
@@ -101,8 +102,8 @@ def load_subject(path: Path, flags: EvaluateFlags, console: Console) -> Subject:
     device = choose_device(flags.device)
     config = from_yaml(run.config.read_text())
     config = _moved(config, flags)
-    if device.type == "cpu":
-        config = replace(config, precision="fp32")
+    if flags.precision == "bf16" and device.type == "cpu":
+        raise UserError("--precision bf16 is for GPUs")
     file = flags.checkpoint or newest_checkpoint(run)
     if file is None:
         raise UserError(f"{path}: no checkpoint yet: go on with `semppl pretrain --resume --out {path}`")
