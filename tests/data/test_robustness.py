@@ -208,3 +208,12 @@ def test_sets_are_listed_when_they_are_asked_for(tmp_path):
     assert len(next(sets).images) == 2
     write(tmp_path, f"fog/2/{GOLDFISH}/late.JPEG")
     assert next(sets).labels_N.tolist() == [0, 1, 2]
+
+
+def test_imagenet_itself_is_not_taken_for_imagenet_r(tmp_path):
+    root = tmp_path / "train"
+    renditions(root)
+    list(robustness_sets("imagenet-r", root))
+    write(root, f"{TENCH}/1.jpg")
+    with pytest.raises(UserError, match="imagenet-r is not in"):
+        robustness_sets("imagenet-r", root)

@@ -6,6 +6,7 @@ import torch
 from rich.console import Console
 
 from semppl.data.images import ImageFiles
+from semppl.protocols import desk as desk_module
 from semppl.protocols.desk import Desk
 from semppl.protocols.store import FeatureStore
 
@@ -89,3 +90,17 @@ def test_exact_crops_are_of_the_files_themselves(make_desk, monkeypatch):
     assert files.crops_in_words(10, exact=True) == resident.crops_in_words(10, exact=False)
     monkeypatch.setattr("semppl.protocols.desk.memory_for_pixels", lambda device: 0)
     assert files.streams(10, exact=False), "they do not fit"
+
+
+def test_squares_are_read_once_while_the_same_are_asked_for(make_desk, monkeypatch):
+    desk, reads = make_desk(feed="streaming"), []
+    real = desk_module.gather
+    monkeypatch.setattr(
+        desk_module, "gather", lambda files, *a, **k: reads.append(len(files)) or real(files, *a, **k)
+    )
+    some, others = torch.tensor([0, 3]), torch.tensor([1, 2, 3])
+    first = desk.pixels(some)
+    assert torch.equal(desk.pixels(some.clone()), first)
+    assert desk.pixels(others).shape[0] == 3
+    assert torch.equal(desk.pixels(some), first)
+    assert reads == [2, 3, 2], "one set is held at a time"

@@ -189,7 +189,13 @@ def _find_c(root: Path) -> Places:
 
 
 def _find_r(root: Path) -> Places:
-    return {"imagenet-r": _first(_homes(root, "imagenetr"), _r_folders())}
+    """A folder of another name that has other classes, too, is ImageNet itself."""
+    homes, shown = _homes(root, "imagenetr"), _r_folders()
+    if _plain(root.name) != "imagenetr" and any(
+        (root / wnid).is_dir() for wnid in wnid_index().keys() - shown
+    ):
+        homes.remove(root)
+    return {"imagenet-r": _first(homes, shown)}
 
 
 def _find_objectnet(root: Path) -> Places:

@@ -52,6 +52,8 @@ class Desk:
     """Where features are kept for the next time."""
     unreadable: set[str] = field(default_factory=set)
     """What was wrong with files that were listed and could not be read: grey images stand for them."""
+    _squares: dict[bytes, Tensor] = field(default_factory=dict, repr=False)
+    """Those read last, by their positions: a sweep trains on the same again and again."""
 
     @property
     def size(self) -> int:
@@ -176,11 +178,13 @@ class Desk:
         """Images to train on, in memory: files as squares somewhat larger than a view."""
         if isinstance(self.dataset.images, Tensor):
             return self.dataset.images[index_L]
-        problems = set[str]()
-        files, square = self.dataset.images[index_L], partial(fitted_crop, self._side)
-        pixels_L3ss = gather(files, square, workers=self.workers, problems=problems)
-        self.regret(problems)
-        return pixels_L3ss
+        key, problems = index_L.numpy().tobytes(), set[str]()
+        if key not in self._squares:
+            files, square = self.dataset.images[index_L], partial(fitted_crop, self._side)
+            self._squares.clear()
+            self._squares[key] = gather(files, square, workers=self.workers, problems=problems)
+            self.regret(problems)
+        return self._squares[key]
 
     @property
     def _side(self) -> int:
