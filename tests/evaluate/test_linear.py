@@ -163,6 +163,8 @@ def test_of_many_labels_a_fifth_chooses_once_among_fits_of_all_others(monkeypatc
     losses = layer_losses(fits.weight_SYF, fits.bias_SY, features[held], labels[held])
     best = min(range(7), key=lambda i: (-float(scores[i]), float(losses[i])))
     assert fit.strength == float(strengths[best])
+    monkeypatch.setattr("semppl.evaluate.linear._MOST_HELD", 10)
+    assert fit_linear(features, labels, classes=4).chosen == "penalty chosen on 10 of the labels"
     assert few.chosen == "penalty chosen by 5-fold cross-validation inside the labels"
 
 

@@ -17,14 +17,16 @@ from sklearn.model_selection import StratifiedKFold
 from torch import Tensor
 
 from semppl.core.labels import UNLABELLED
+from semppl.data.dataset import evenly
 from semppl.data.splits import hold_out
 from semppl.evaluate.logistic import NEVER, LogisticFit, fit_logistic
 
 # inverse strengths of the penalty, for features of unit variance
 STRENGTHS = tuple(float(10.0**power) for power in range(-4, 3))
 
-# labels up to which there are folds; of more a fifth chooses once
+# labels up to which there are folds; of more a fifth chooses once, and 20,000 at most
 _MOST: Final = 2000
+_MOST_HELD: Final = 20_000
 _FOLDS: Final = 5
 # numbers in the features up to which float64 is affordable; in it, a fit can be as good as exact
 _EXACT: Final = 2**26
@@ -214,7 +216,7 @@ def _left_out(labels_L: Tensor, seed: int) -> list[Tensor]:
     """Positions of labels that are left out in turn, or once a fifth of many; none where that cannot be."""
     if len(labels_L) > _MOST:
         _, apart_L = hold_out(labels_L, 1 / _FOLDS, seed)
-        apart = (apart_L != UNLABELLED).nonzero().squeeze(1)
+        apart = evenly((apart_L != UNLABELLED).nonzero().squeeze(1), _MOST_HELD)
         return [apart] if len(apart) else []
     smallest = int(labels_L.bincount().min())
     if smallest < 2:
