@@ -4,7 +4,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "semppl"
 PLAIN = {"__init__.py", "__main__.py"}
 # words without behaviour
-WITHOUT_TEST = {"core/labels.py", "core/batch.py"}
+WITHOUT_TEST = {"core/labels.py", "core/batch.py", "core/corruptions.py"}
 
 
 def modules():

@@ -8,9 +8,10 @@ import torch
 from sklearn.datasets import load_sample_image
 from torchvision.transforms.v2 import functional as V
 
+from semppl.core.corruptions import CORRUPTIONS, SEVERITIES
 from semppl.core.errors import UserError
 from semppl.core.rng import generator
-from semppl.corruptions.corrupt import CORRUPTIONS, SEVERITIES, corrupt
+from semppl.corruptions.corrupt import corrupt
 
 DRAWN = {
     "gaussian_noise",

@@ -7,10 +7,11 @@ import pytest
 import torch
 from PIL import Image
 
+from semppl.core.corruptions import CORRUPTIONS, SEVERITIES
 from semppl.core.errors import UserError
 from semppl.data.image import read_image
 from semppl.data.objectnet import OBJECTNET
-from semppl.data.robustness import CORRUPTIONS, FAMILIES, SEVERITIES, VARIANTS, robustness_sets
+from semppl.data.robustness import FAMILIES, VARIANTS, robustness_sets
 from semppl.data.wnids import wnid_index
 
 TENCH, GOLDFISH, SHARK = "n01440764", "n01443537", "n01484850"

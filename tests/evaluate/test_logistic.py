@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from torch.nn import functional as F
 
 from semppl.evaluate import logistic as module
-from semppl.evaluate.logistic import NEVER, LogisticFit, fit_logistic
+from semppl.evaluate.logistic import NEVER, fit_logistic
 
 
 def blobs(count, dim, classes, *, seed=0, apart=0.7):
@@ -158,19 +158,6 @@ def test_a_class_without_a_label_is_left_out_of_its_problem_alone():
     expected = torch.tensor(reference.decision_function(x.numpy()))
     ours = x @ fit.weight_SYF[0].T + fit.bias_SY[0]
     assert torch.allclose(ours[:, 2] - ours[:, 0], expected, atol=1e-5)
-
-
-def test_a_start_at_the_minimum_is_the_end():
-    x, y = blobs(50, 6, 3)
-    given = {"classes": 3, "penalty_S": torch.tensor([0.1, 10.0])}
-    fit = fit_logistic(x, y, **given, tolerance=1e-7)
-    again = fit_logistic(x, y, **given, tolerance=1e-6, start=fit)
-    assert again.iterations_S.tolist() == [0, 0]
-    assert torch.allclose(again.weight_SYF, fit.weight_SYF, atol=1e-10)
-    assert torch.allclose(again.bias_SY, fit.bias_SY, atol=1e-10)
-    far = LogisticFit(100 * fit.weight_SYF, -100 * fit.bias_SY, *fit[2:])
-    back = fit_logistic(x, y, **given, tolerance=1e-7, start=far)
-    assert torch.allclose(back.weight_SYF, fit.weight_SYF, atol=1e-4)
 
 
 def test_the_unit_of_the_features_does_not_matter():

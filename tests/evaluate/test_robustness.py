@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from semppl.core.corruptions import CORRUPTIONS, SEVERITIES
 from semppl.core.errors import UserError
 from semppl.data.objectnet import OBJECTNET
-from semppl.data.robustness import CORRUPTIONS, SEVERITIES
 from semppl.data.wnids import imagenet_r_indices
 from semppl.evaluate.robustness import (
     corruption_means,

@@ -2,7 +2,7 @@ import pytest
 import torch
 from PIL import Image
 
-from semppl.corruptions.corrupt import CORRUPTIONS
+from semppl.core.corruptions import CORRUPTIONS
 from semppl.protocols import corruption
 from semppl.protocols.corruption import corruptions
 from semppl.protocols.frozen import exam_features, linear_fit

@@ -5,11 +5,11 @@ from rich.console import Console
 from tests.conftest import save_stripes, tiny_config
 
 from semppl.config import DataConfig
+from semppl.core.corruptions import CORRUPTIONS, SEVERITIES
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
-from semppl.corruptions import corrupt
 from semppl.data.objectnet import OBJECTNET
-from semppl.data.robustness import CORRUPTIONS, SEVERITIES, VARIANTS
+from semppl.data.robustness import VARIANTS
 from semppl.data.wnids import imagenet_r_indices, wnid_index
 from semppl.protocols.robustness import find_families, robustness
 from semppl.protocols.settings import EvaluateFlags
@@ -117,8 +117,3 @@ def test_no_test_images_of_the_run_are_needed(imagenet, subject_of, monkeypatch)
 def test_other_classes_than_imagenets_are_refused(trained, subject_of):
     with pytest.raises(UserError, match=r"the run's classes are 'cat', 'dog', 'owl'"):
         robustness(subject_of(trained))
-
-
-def test_our_own_corruptions_are_those_of_imagenet_c():
-    assert corrupt.CORRUPTIONS == CORRUPTIONS
-    assert corrupt.SEVERITIES == SEVERITIES

@@ -11,6 +11,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from semppl.core.corruptions import SEVERITIES
 from semppl.core.errors import UserError, choose
 from semppl.core.rng import generator
 from semppl.corruptions.blur import defocus_blur, glass_blur, motion_blur, zoom_blur
@@ -38,8 +39,6 @@ _TABLE: Final[dict[str, Corruption]] = {
     "pixelate": pixelate,
     "jpeg_compression": jpeg_compression,
 }
-CORRUPTIONS: Final[tuple[str, ...]] = tuple(_TABLE)
-SEVERITIES: Final = (1, 2, 3, 4, 5)
 
 
 def corrupt(image_3HW: Tensor, name: str, severity: int, *, seed: int) -> Tensor:

@@ -7,7 +7,8 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as V
 
-from semppl.corruptions.corrupt import CORRUPTIONS, SEVERITIES, corrupt
+from semppl.core.corruptions import CORRUPTIONS, SEVERITIES
+from semppl.corruptions.corrupt import corrupt
 from semppl.corruptions.filters import REFERENCE
 
 _GAP: Final = 4

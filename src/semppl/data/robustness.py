@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from semppl.core.corruptions import CORRUPTIONS, SEVERITIES
 from semppl.core.errors import UserError, choose
 from semppl.core.labels import UNLABELLED
 from semppl.data.images import ImageFiles
@@ -23,25 +24,6 @@ FAMILIES: Final[tuple[Family, ...]] = get_args(Family)
 
 VARIANTS: Final = ("matched-frequency", "threshold0.7", "top-images")
 """Of ImageNetV2."""
-CORRUPTIONS: Final = (
-    "gaussian_noise",
-    "shot_noise",
-    "impulse_noise",
-    "defocus_blur",
-    "glass_blur",
-    "motion_blur",
-    "zoom_blur",
-    "snow",
-    "frost",
-    "fog",
-    "brightness",
-    "contrast",
-    "elastic_transform",
-    "pixelate",
-    "jpeg_compression",
-)
-"""Of ImageNet-C, in the order of the paper's table. Its four `extra` corruptions are not scored."""
-SEVERITIES: Final = (1, 2, 3, 4, 5)
 
 # ImageNet-C's archives; who unpacks them into folders of their own has these in between
 _ARCHIVES: Final = ("", "noise", "blur", "weather", "digital")

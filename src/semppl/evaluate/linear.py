@@ -74,10 +74,9 @@ def fit_linear(
     is nothing to hold out and the strength is 1. Of more than 2,000 labels a fifth chooses once. A class
     without a label is never answered.
 
-    All folds and strengths are one batch: measured for 160 labels of 20 classes with 512 features on two
-    cores, 0.2 s. One fit after the other, scikit-learn's search took 0.5 s with one thread of BLAS and 7.7 s
-    with two (on another machine 0.45 s with one and 40 s with sixteen), although it stops so early that its
-    choice is not always that of the minima; torch.optim.LBFGS took 2.4 s.
+    All folds and strengths are one batch: for 160 labels of 20 classes with 512 features on two cores, 0.2 s.
+    One fit after the other, scikit-learn's search takes 0.4 s with one thread of BLAS and 6.8 s with two (on
+    another machine 0.45 s with one and 40 s with sixteen), torch.optim.LBFGS 1.4 s (docs/performance.md).
     """
     # many features stay where they are, and a part is moved at a time
     features_LF = labelled_LF.to(device, torch.double) if labelled_LF.numel() <= _EXACT else labelled_LF

@@ -55,7 +55,6 @@ def fit_logistic(
     rows_SN: Tensor | None = None,
     tolerance: float = 1e-4,
     max_iterations: int = 1000,
-    start: LogisticFit | None = None,
     device: torch.device | str | None = None,
 ) -> LogisticFit:
     """Minimise Σ rows · cross-entropy + penalty/2 · ‖W‖² for each problem; biases are free.
@@ -77,8 +76,9 @@ def fit_logistic(
     fits = []
     for part in torch.arange(len(penalty_S)).split(max(_STATE[device.type] // each, 1)):
         problems = _problems(data, classes, penalty_S[part], rows_SN[part])
-        begin_SD = problems.inward(None if start is None else LogisticFit(*(t[part] for t in start)))
-        found = minimise(problems.evaluate, begin_SD, tolerance=tolerance, max_iterations=max_iterations)
+        found = minimise(
+            problems.evaluate, problems.start(), tolerance=tolerance, max_iterations=max_iterations
+        )
         fits.append(LogisticFit(*problems.outward(found.point_SD), found.iterations_S, found.converged_S))
     return LogisticFit(*(torch.cat(tensors) for tensors in zip(*fits, strict=True)))
 
@@ -220,17 +220,11 @@ class _Problems:
             slope_AYG += (error_AYn.flatten(0, 1) @ chunk_nG).view_as(slope_AYG)
         return value_A, slope_AYG
 
-    def inward(self, start: LogisticFit | None) -> Tensor:
-        """Parameters [S, D] to start from; zeros if nothing is given."""
-        mean_F = self.data.mean_F
-        shape = (*self.present_SY.shape, len(mean_F) + 1)
-        layer_SYG = mean_F.new_zeros(shape)
-        if start is not None:
-            layer_SYG[:, :, :-1] = start.weight_SYF.to(mean_F)
-            layer_SYG[:, :, -1] = start.bias_SY.to(mean_F) + layer_SYG[:, :, :-1] @ mean_F
-        layer_SYG[~self.present_SY] = 0
+    def start(self) -> Tensor:
+        """Parameters [S, D]: zeros, and a bias that rules out classes without a label."""
+        layer_SYG = self.scale_SG.new_zeros(*self.present_SY.shape, self.scale_SG.shape[1])
         layer_SYG[:, :, -1].masked_fill_(~self.present_SY, NEVER)
-        return (self.data.along_axes(layer_SYG) / self.scale_SG[:, None]).flatten(1)
+        return (layer_SYG / self.scale_SG[:, None]).flatten(1)
 
     def outward(self, point_SD: Tensor) -> tuple[Tensor, Tensor]:
         """Weights and biases for features as they came."""

@@ -10,10 +10,10 @@ from statistics import fmean
 import torch
 from torch import Tensor
 
+from semppl.core.corruptions import SEVERITIES
 from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
 from semppl.data.objectnet import objectnet_class_of
-from semppl.data.robustness import SEVERITIES
 from semppl.data.wnids import imagenet_r_indices
 
 

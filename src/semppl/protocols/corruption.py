@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from semppl.core.corruptions import CORRUPTIONS, SEVERITIES
 from semppl.core.rng import stream
-from semppl.corruptions.corrupt import CORRUPTIONS, SEVERITIES, corrupt
+from semppl.corruptions.corrupt import corrupt
 from semppl.corruptions.sheet import corruption_sheet
 from semppl.data.dataset import evenly
 from semppl.data.images import gather

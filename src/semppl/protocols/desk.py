@@ -152,9 +152,9 @@ class Desk:
             self.say(f"… and for {len(news) - _NAMED:,} more files")
         self.unreadable.update(problems)
 
-    def linear(self, features_LF: Tensor, labels_L: Tensor) -> LinearFit:
-        """A linear classifier on them, fitted where the run runs."""
-        classes, seed = len(self.dataset.classes), self.config.seed
+    def linear(self, features_LF: Tensor, labels_L: Tensor, seed: int | None = None) -> LinearFit:
+        """A linear classifier on them, fitted where the run runs; the seed is that of the run if none is given."""
+        classes, seed = len(self.dataset.classes), self.config.seed if seed is None else seed
         return fit_linear(features_LF, labels_L, classes=classes, seed=seed, device=self.device)
 
     def logits(self, model: nn.Module, images: Images, title: str = "answers") -> Tensor:

@@ -5,7 +5,7 @@ from torch import Tensor
 from semppl.evaluate.bank import fitting_k
 from semppl.evaluate.finetune import images_per_step, num_steps
 from semppl.evaluate.knn import knn_logits
-from semppl.evaluate.linear import LinearFit, fit_linear
+from semppl.evaluate.linear import LinearFit
 from semppl.evaluate.probe import BATCH, EPOCHS, Probe, train_probe
 from semppl.protocols.results import Outcome, over_seeds
 from semppl.protocols.scored import numbers_of
@@ -28,13 +28,8 @@ def exam_features(subject: Subject) -> Tensor:
 
 def linear_fit(subject: Subject, labels: Labels) -> LinearFit:
     """The linear classifier that all protocols on frozen features share."""
-    return fit_linear(
-        labelled_features(subject, labels),
-        labels.labels_M[labels.all_L],
-        classes=subject.classes,
-        seed=subject.flags.seed,
-        device=subject.desk.device,
-    )
+    labels_L = labels.labels_M[labels.all_L]
+    return subject.desk.linear(labelled_features(subject, labels), labels_L, subject.flags.seed)
 
 
 def linear_words(fit: LinearFit) -> str:
