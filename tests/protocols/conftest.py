@@ -53,3 +53,12 @@ def answered(monkeypatch):
 
     monkeypatch.setattr(subject_module, "measure_answers", spy)
     return seen
+
+
+@pytest.fixture
+def birds(tmp_path):
+    """Birdsnap with three species."""
+    for label, name in enumerate(("crow", "jay", "wren")):
+        save_stripes(tmp_path / "birdsnap" / "train" / name, [label] * 20, seed=label)
+        save_stripes(tmp_path / "birdsnap" / "test" / name, [label] * 5, seed=10 + label)
+    return tmp_path

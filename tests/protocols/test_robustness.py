@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 from rich.console import Console
 from tests.conftest import save_stripes, tiny_config
@@ -11,8 +9,7 @@ from semppl.core.rundir import RunDirectory
 from semppl.data.objectnet import OBJECTNET
 from semppl.data.robustness import VARIANTS
 from semppl.data.wnids import imagenet_r_indices, wnid_index
-from semppl.protocols.robustness import find_families, robustness
-from semppl.protocols.settings import EvaluateFlags
+from semppl.protocols.robustness import robustness
 from semppl.train.pretrain import pretrain
 from semppl.views.whole import framed_crop, ready_crop
 
@@ -20,10 +17,6 @@ WNIDS = list(wnid_index())
 BANANA = OBJECTNET["banana"][0]
 SHOWN = sorted({1, 2, BANANA})
 CLASSES = [WNIDS[index] for index in SHOWN]
-
-
-def flags(root, *sets):
-    return EvaluateFlags(root=root, sets=sets, protocol=("robustness",))
 
 
 @pytest.fixture(scope="module")
@@ -73,22 +66,10 @@ def test_all_families_from_their_published_folders(imagenet, subject_of):
     assert "24 labels, all that are known" in outcome.protocol
 
 
-def test_one_family_may_be_asked_for_and_must_then_be_there(imagenet, subject_of, tmp_path):
+def test_one_family_may_be_asked_for(imagenet, subject_of):
     run, root = imagenet
     outcome = robustness(subject_of(run, root=root, sets=("imagenet-r",)))
     assert [number.name for number in outcome.numbers] == ["imagenet-r (1000-way)", "imagenet-r (200-way)"]
-    with pytest.raises(UserError, match=r"objectnet is not in .*: put objectnet-1.0/"):
-        find_families(flags(tmp_path, "objectnet"))
-    with pytest.raises(UserError, match=r"imagenet-v2 is not in .*imagenet-c is not in"):
-        find_families(flags(tmp_path))
-    with pytest.raises(UserError, match="unknown family"):
-        find_families(flags(root, "imagenet-x"))
-
-
-def test_beside_transfer_only_its_own_names_count(imagenet):
-    _, root = imagenet
-    both = replace(flags(root, "imagenet-r", "DTD"), protocol=("robustness", "transfer"))
-    assert [found.family for found in find_families(both)] == ["imagenet-r"]
 
 
 def test_images_are_cut_as_each_family_needs(imagenet, subject_of, monkeypatch):

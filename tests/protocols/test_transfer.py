@@ -2,21 +2,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.conftest import save_stripes
 
-from semppl.core.errors import UserError
 from semppl.evaluate.sweep import PAPER_SWEEP
 from semppl.protocols import transfer as protocol
-from semppl.protocols.transfer import PENALTIES, find_sets, transfer
-
-
-@pytest.fixture
-def birds(tmp_path):
-    """Birdsnap with three species."""
-    for label, name in enumerate(("crow", "jay", "wren")):
-        save_stripes(tmp_path / "birdsnap" / "train" / name, [label] * 20, seed=label)
-        save_stripes(tmp_path / "birdsnap" / "test" / name, [label] * 5, seed=10 + label)
-    return tmp_path
+from semppl.protocols.transfer import PENALTIES, transfer
 
 
 def test_a_set_is_transferred_to_by_its_own_metric(trained, subject_of, birds, monkeypatch):
@@ -47,28 +36,17 @@ def test_the_papers_sweep_by_sgd(trained, subject_of, birds, monkeypatch):
     assert "12,000 settings" in outcome.protocol
 
 
-def test_by_default_all_that_are_there(trained, subject_of, birds, tmp_path):
-    subject = subject_of(trained, root=birds)
-    assert [data.name for data in find_sets(subject.flags)] == ["Birdsnap"]
-    empty = subject_of(trained, root=tmp_path / "nowhere")
-    with pytest.raises(UserError, match=r"the other sets are not there either"):
-        find_sets(empty.flags)
-    with pytest.raises(UserError, match="unknown transfer set 'Birds'"):
-        find_sets(subject_of(trained, root=birds, sets=("Birds",)).flags)
-
-
 def test_a_set_with_the_other_metric_is_chosen_and_scored_by_it(trained, subject_of, birds, monkeypatch):
-    (data,) = find_sets(subject_of(trained, root=birds, sets=("birdsnap",)).flags)
+    subject = subject_of(trained, root=birds, sets=("birdsnap",))
+    (data,) = subject.transfers
     # the first species alone is well represented in the test
     part = data.test[torch.tensor([0, 1, 2, 3, 4, 5, 10])]
-    monkeypatch.setattr(
-        protocol, "find_sets", lambda _: [replace(data, test=part, metric="mean per class", name="Pets")]
-    )
+    vars(subject)["transfers"] = [replace(data, test=part, metric="mean per class", name="Pets")]
     asked, real = [], protocol.fit_validated
     monkeypatch.setattr(
         protocol, "fit_validated", lambda *data, **how: asked.append(how["per_class"]) or real(*data, **how)
     )
-    outcome = transfer(subject_of(trained, root=birds))
+    outcome = transfer(subject)
     (number,) = outcome.numbers
     assert asked == [True]
     assert number.name == "Pets (mean per class)"

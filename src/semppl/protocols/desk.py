@@ -153,7 +153,7 @@ class Desk:
         self.unreadable.update(problems)
 
     def linear(self, features_LF: Tensor, labels_L: Tensor, seed: int | None = None) -> LinearFit:
-        """A linear classifier on them, fitted where the run runs; the seed is that of the run if none is given."""
+        """A linear classifier on them, fitted where the run runs; by default with its seed."""
         classes, seed = len(self.dataset.classes), self.config.seed if seed is None else seed
         return fit_linear(features_LF, labels_L, classes=classes, seed=seed, device=self.device)
 

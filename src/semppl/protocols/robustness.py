@@ -9,10 +9,8 @@ from typing import Any, Final
 
 from torch import Tensor
 
-from semppl.core.errors import UserError
 from semppl.data.images import Prepare
-from semppl.data.robustness import FAMILIES, Found, RobustnessSet, robustness_sets
-from semppl.data.torchvision import default_root
+from semppl.data.robustness import RobustnessSet
 from semppl.data.wnids import imagenet_indices
 from semppl.evaluate.exam import marked
 from semppl.evaluate.linear import LinearFit
@@ -26,7 +24,6 @@ from semppl.evaluate.robustness import (
 )
 from semppl.protocols.frozen import linear_fit, linear_words
 from semppl.protocols.results import Number, Outcome
-from semppl.protocols.settings import EvaluateFlags, wanted_protocols
 from semppl.protocols.subject import Subject
 from semppl.views.whole import framed_crop, ready_crop
 
@@ -45,7 +42,7 @@ def robustness(subject: Subject) -> Outcome:
     """Nothing of these sets is seen before the classifier is fitted."""
     desk, flags = subject.desk, subject.flags
     index_Y = imagenet_indices(desk.dataset.classes)
-    families = find_families(flags)
+    families = subject.families
     fit = linear_fit(subject, subject.labels)
     numbers, sizes = list[Number](), dict[str, dict[str, int]]()
     for found in families:
@@ -65,28 +62,9 @@ def robustness(subject: Subject) -> Outcome:
     )
 
 
-def check_robustness(subject: Subject) -> None:
+def check_robustness(subject: Subject) -> object:
     """Refuse what cannot be measured, before anything is."""
-    imagenet_indices(subject.desk.dataset.classes)
-    find_families(subject.flags)
-
-
-def find_families(flags: EvaluateFlags) -> list[Found]:
-    """Those that were asked for must be there; by default, those that are."""
-    root = flags.root or default_root()
-    # names of data sets to transfer to are not ours, where both protocols are asked for
-    wanted = [name for name in flags.sets if name in FAMILIES or "transfer" not in wanted_protocols(flags)]
-    if wanted:
-        return [robustness_sets(name, root) for name in wanted]
-    found, reasons = list[Found](), list[str]()
-    for name in FAMILIES:
-        try:
-            found.append(robustness_sets(name, root))
-        except UserError as error:
-            reasons.append(str(error))
-    if not found:
-        raise UserError("; ".join(reasons))
-    return found
+    return imagenet_indices(subject.desk.dataset.classes), subject.families
 
 
 def _prepare(one: RobustnessSet, size: int) -> tuple[Prepare | None, str]:

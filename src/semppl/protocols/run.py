@@ -17,7 +17,7 @@ from semppl.protocols.robustness import check_robustness, robustness
 from semppl.protocols.settings import EvaluateFlags, check_flags, wanted_protocols
 from semppl.protocols.store import images_digest
 from semppl.protocols.subject import Subject, load_subject, require_run
-from semppl.protocols.transfer import find_sets, transfer
+from semppl.protocols.transfer import transfer
 
 TABLE: Final[Mapping[str, Callable[[Subject], Outcome]]] = {
     "knn": knn,
@@ -33,7 +33,7 @@ TABLE: Final[Mapping[str, Callable[[Subject], Outcome]]] = {
 # what may be missing of what the user gave, found out before anything is measured
 CHECKS: Final[Mapping[str, Callable[[Subject], object]]] = {
     "robustness": check_robustness,
-    "transfer": lambda subject: find_sets(subject.flags),
+    "transfer": lambda subject: subject.transfers,
 }
 
 

@@ -14,11 +14,14 @@ from semppl.config import Config, from_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, environment
 from semppl.data.dataset import Dataset
+from semppl.data.robustness import Found
 from semppl.data.splits import digest, split_table
+from semppl.data.transfer import Transfer
 from semppl.evaluate.metrics import Metrics, measure_answers
 from semppl.nets.heads import Projected
 from semppl.protocols.desk import Desk
 from semppl.protocols.scored import weakest
+from semppl.protocols.sets import find_families, find_transfers
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.store import FeatureStore
 from semppl.protocols.task import Labels, Task, build_labels, build_task
@@ -65,6 +68,16 @@ class Subject:
         """Which labels classifiers get that are marked on other data."""
         flags = self.flags
         return build_labels(self.desk.dataset, which=flags.labels, share=flags.validation, seed=flags.seed)
+
+    @cached_property
+    def families(self) -> list[Found]:
+        """Data sets for robustness."""
+        return find_families(self.flags)
+
+    @cached_property
+    def transfers(self) -> list[Transfer]:
+        """Data sets to transfer to."""
+        return find_transfers(self.flags)
 
 
 def require_run(run: RunDirectory) -> None:

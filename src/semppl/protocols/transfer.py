@@ -6,15 +6,12 @@ from typing import Any, Final
 
 from torch import Tensor
 
-from semppl.core.errors import UserError
-from semppl.data.robustness import FAMILIES
-from semppl.data.transfer import TRANSFER_NAMES, Part, Transfer, load_transfer
+from semppl.data.transfer import TRANSFER_NAMES, Part, Transfer
 from semppl.evaluate.linear import LinearFit, fit_validated
 from semppl.evaluate.metrics import measure_answers
 from semppl.evaluate.sweep import PAPER_SWEEP, Labelled, tuned_sgd
 from semppl.protocols.results import Number, Outcome
 from semppl.protocols.scored import number_called
-from semppl.protocols.settings import EvaluateFlags, wanted_protocols
 from semppl.protocols.subject import Subject
 from semppl.train.progress import StageProgress
 from semppl.views.whole import fitted_crop
@@ -36,7 +33,7 @@ def transfer(subject: Subject) -> Outcome:
     """One number for each data set, by its own metric; images and labels of the run play no part."""
     flags = subject.flags
     numbers, details = list[Number](), dict[str, Any]()
-    sets = find_sets(flags)
+    sets = subject.transfers
     if not flags.sets and (missing := set(TRANSFER_NAMES) - {data.name for data in sets}):
         subject.desk.say(
             f"not found, or damaged: {', '.join(name for name in TRANSFER_NAMES if name in missing)}"
@@ -58,23 +55,6 @@ def transfer(subject: Subject) -> Outcome:
         settings={"sweep": flags.sweep, "seed": flags.seed},
         details=details,
     )
-
-
-def find_sets(flags: EvaluateFlags) -> list[Transfer]:
-    """Those that were asked for, downloaded where torchvision can; by default, those that are there."""
-    both = "robustness" in wanted_protocols(flags)
-    wanted = [name for name in flags.sets if not (both and name in FAMILIES)]
-    if wanted:
-        return [load_transfer(name, flags.root, seed=flags.seed) for name in wanted]
-    found, reasons = list[Transfer](), list[str]()
-    for name in TRANSFER_NAMES:
-        try:
-            found.append(load_transfer(name, flags.root, seed=flags.seed, download=False))
-        except UserError as error:
-            reasons.append(str(error))
-    if not found:
-        raise UserError(f"{reasons[0]}; the other sets are not there either: ask for one with --sets NAME")
-    return found
 
 
 def _transferred(subject: Subject, data: Transfer) -> tuple[Number, Mapping[str, Any]]:
