@@ -9,7 +9,6 @@ import tarfile
 import warnings
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -17,14 +16,14 @@ from importlib import import_module
 from lzma import LZMAError
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
+from semppl.data.attributes import class_names, content_of
 
 Arguments = Mapping[str, bool | str]
 
@@ -213,12 +212,11 @@ def _give_up(name: str, arguments: Arguments, root: Path, error: BaseException, 
 
 def _ask(name: str, arguments: Arguments, root: Path) -> _Part:
     dataset = getattr(import_module("torchvision.datasets"), name)(str(root), **arguments)
-    content, given = _content(dataset)
+    content, given = content_of(dataset)
     labels = [UNLABELLED if label is None else int(label) for label in given]
     if not labels:
         raise FileNotFoundError("it holds no images")
-    names = next((getattr(dataset, key) for key in _CLASSES if hasattr(dataset, key)), None)
-    classes = None if names is None else _distinct(names)
+    classes = class_names(dataset)
     if isinstance(content, Tensor):
         return _Part(content, labels, classes)
     pairs = sorted(zip(map(str, content), labels, strict=True))
@@ -226,62 +224,6 @@ def _ask(name: str, arguments: Arguments, root: Path) -> _Part:
         if not Path(path).is_file():
             raise FileNotFoundError(f"{path} is missing")
     return _Part([path for path, _ in pairs], [label for _, label in pairs], classes)
-
-
-_CLASSES: Final = ("classes", "categories", "all_categories")
-_PAIRS: Final = ("samples", "_samples", "imgs")
-_FILES: Final = ("_image_files", "_images")
-
-
-def _content(dataset: Any) -> tuple[Tensor | Sequence[str | Path], Sequence[int | None]]:
-    """Images and labels, from whichever attributes the set keeps them in."""
-    if hasattr(dataset, "data"):
-        labels = np.asarray(dataset.targets if hasattr(dataset, "targets") else dataset.labels)
-        return _pixels(dataset.data), (labels if labels.ndim == 1 else labels[:, 0]).tolist()
-    for key in _PAIRS:
-        if hasattr(dataset, key):
-            pairs = getattr(dataset, key)
-            images = [image for image, _ in pairs]
-            in_memory = bool(images) and isinstance(images[0], Tensor)
-            return _pixels(torch.stack(images)) if in_memory else images, [label for _, label in pairs]
-    for key in _FILES:
-        if hasattr(dataset, key):
-            return getattr(dataset, key), dataset._labels
-    return _numbered_files(dataset)
-
-
-def _numbered_files(dataset: Any) -> tuple[list[str | Path], list[int]]:
-    """Files of sets that keep a name or a number within each class."""
-    root = Path(dataset.root)
-    if hasattr(dataset, "all_categories"):
-        names, labels = [name for _, name in dataset.index], [label for label, _ in dataset.index]
-        folders = [root / name for name in dataset.all_categories]
-    else:
-        labels = dataset.y
-        if type(dataset).__name__ == "Caltech101":
-            top, names = "101_ObjectCategories", [f"image_{i:04d}.jpg" for i in dataset.index]
-        else:
-            pairs = zip(labels, dataset.index, strict=True)
-            top, names = "256_ObjectCategories", [f"{label + 1:03d}_{i:04d}.jpg" for label, i in pairs]
-        folders = [root / top / name for name in dataset.categories]
-    return [folders[label] / name for label, name in zip(labels, names, strict=True)], labels
-
-
-def _pixels(data: Any) -> Tensor:
-    """uint8 [M, 3, H, W] of images in any layout."""
-    x = data if isinstance(data, Tensor) else torch.from_numpy(data)
-    if x.ndim == 3:
-        x = x[:, None]
-    elif x.shape[3] in (1, 3):
-        x = x.permute(0, 3, 1, 2)
-    return x.expand(-1, 3, -1, -1).contiguous()
-
-
-def _distinct(names: Sequence[str | Sequence[str]]) -> tuple[str, ...]:
-    """Names as text; synonyms are joined, and a name that two classes share gets their numbers."""
-    words = [name if isinstance(name, str) else ", ".join(name) for name in names]
-    count = Counter(words)
-    return tuple(word if count[word] == 1 else f"{word} ({i})" for i, word in enumerate(words))
 
 
 def _classes(parts: list[_Part], what: str) -> dict[int, str]:
