@@ -8,7 +8,8 @@ from torch import nn
 from semppl.core.errors import RunError
 from semppl.data.images import ImageFiles
 from semppl.data.paths import Paths
-from semppl.protocols.store import FeatureStore, images_digest, weights_digest
+from semppl.protocols import store as module
+from semppl.protocols.store import FeatureStore, content_digest, weights_digest
 
 IMAGES = torch.arange(5 * 3 * 2 * 2, dtype=torch.uint8).view(5, 3, 2, 2)
 
@@ -93,24 +94,35 @@ def test_a_place_that_cannot_be_written_to_is_one_line(encoder, tmp_path):
         FeatureStore(tmp_path / "file").get(encoder, IMAGES, "how", Maker())
 
 
-def test_files_are_told_apart_by_name_size_and_time(tmp_path):
-    def files(*names):
-        return ImageFiles(tmp_path, Paths(names))
+def test_files_are_told_apart_by_content_wherever_they_lie(tmp_path, store):
+    def files(folder, *names):
+        return ImageFiles(tmp_path / folder, Paths(names))
 
-    for name in ("a", "b"):
-        (tmp_path / name).write_text("x")
-        os.utime(tmp_path / name, (1, 1))
-    one = images_digest(files("a"))
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "a").write_text("y")
-    os.utime(tmp_path / "other" / "a", (1, 1))
-    assert images_digest(ImageFiles(tmp_path / "other", Paths(["a"]))) != one, "another folder"
-    assert images_digest(files("a")) == one
-    assert len({one, images_digest(files("b")), images_digest(files("a", "b"))}) == 3
+    for folder, a, b in (("one", "x", "y"), ("two", "x", "z")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a").write_text(a)
+        (tmp_path / folder / "b").write_text(b)
+    same = content_digest(files("one", "a"))
+    assert content_digest(files("two", "a")) == same == store.digest(files("one", "a"))
+    assert content_digest(files("two", "b")) != content_digest(files("one", "b")) != same
+    assert content_digest(files("one", "a", "b")) != content_digest(files("one", "b", "a"))
+    (tmp_path / "one" / "a").unlink()
+    assert content_digest(files("one", "a")) != same
+
+
+def test_files_are_read_for_their_digest_once_and_again_when_they_changed(tmp_path, store, monkeypatch):
+    reads, real = [], module.content_digest
+    monkeypatch.setattr(module, "content_digest", lambda images: reads.append(1) or real(images))
+    (tmp_path / "a").write_text("x")
+    files = ImageFiles(tmp_path, Paths(["a"]))
+    os.utime(tmp_path / "a", (1, 1))
+    first = store.digest(files)
+    assert store.digest(files) == first
+    assert len(reads) == 1
+    (tmp_path / "a").write_text("y")
     os.utime(tmp_path / "a", (2, 2))
-    assert images_digest(files("a")) != one
-    (tmp_path / "a").unlink()
-    assert images_digest(files("a")) != one
+    assert store.digest(files) != first
+    assert len(reads) == 2
 
 
 def test_the_digest_of_weights_knows_shapes_and_statistics():

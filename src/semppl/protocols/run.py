@@ -15,7 +15,7 @@ from semppl.protocols.frozen import knn, linear, linear_sgd
 from semppl.protocols.results import Outcome, require_free, result_file, show_outcome, write_outcome
 from semppl.protocols.robustness import check_robustness, robustness
 from semppl.protocols.settings import EvaluateFlags, check_flags, wanted_protocols
-from semppl.protocols.store import images_digest
+from semppl.protocols.store import content_digest
 from semppl.protocols.subject import Subject, load_subject, require_run
 from semppl.protocols.transfer import transfer
 
@@ -71,7 +71,8 @@ def _facts(subject: Subject, protocol: str, seconds: float) -> dict[str, Any]:
     if protocol == "robustness":
         facts["labels"] = subject.labels.as_json()
     elif protocol != "transfer":
-        exam = subject.task.exam
+        exam, store = subject.task.exam, subject.desk.store
+        digest = content_digest if store is None else store.digest
         facts["labels"] = subject.task.labels.as_json()
-        facts["test"] = {"kind": exam.kind, "images": len(exam), "sha256": images_digest(exam.images)}
+        facts["test"] = {"kind": exam.kind, "images": len(exam), "sha256": digest(exam.images)}
     return facts

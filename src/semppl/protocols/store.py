@@ -6,7 +6,7 @@ They are memory-mapped: a million images take no memory. The folder may be delet
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Final, final
 
@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from semppl.core.errors import RunError
-from semppl.data.images import Images
+from semppl.core.rundir import write_text
+from semppl.data.images import ImageFiles, Images
 
 VERSION: Final = 1
 """To be raised when images are read or cut in another way."""
@@ -34,7 +35,7 @@ class FeatureStore:
 
         `how` says everything that decides on the features besides weights and images.
         """
-        facts = f"{VERSION}\n{weights_digest(encoder)}\n{images_digest(images)}\n{how}"
+        facts = f"{VERSION}\n{weights_digest(encoder)}\n{self.digest(images)}\n{how}"
         name = sha256(facts.encode(errors="surrogateescape")).hexdigest()
         path = self._folder / f"{name[:32]}.npy"
         shape = (len(images), int(encoder.num_features))  # type: ignore[arg-type]
@@ -47,6 +48,19 @@ class FeatureStore:
             raise RunError(
                 f"features cannot be kept in {self._folder} ({error.strerror}): make room, or use --no-cache"
             ) from error
+
+    def digest(self, images: Images) -> str:
+        """`content_digest`; of files that lie where they lay, as large and as old, it is remembered."""
+        if isinstance(images, Tensor):
+            return content_digest(images)
+        memory = self._folder / f"{_places_digest(images)[:32]}.sha256"
+        with suppress(OSError):
+            return memory.read_text().strip()
+        found = content_digest(images)
+        with suppress(OSError):  # it is only for speed
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_text(memory, found + "\n")
+        return found
 
     def _made(self, path: Path, shape: tuple[int, int], make: Callable[[Tensor], bool]) -> Tensor:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -100,16 +114,28 @@ def weights_digest(module: nn.Module) -> str:
     return told.hexdigest()
 
 
-def images_digest(images: Images) -> str:
-    """sha256 of the pixels; of files, of their places, sizes and times, so that nothing is read twice."""
+def content_digest(images: Images) -> str:
+    """sha256 of the pixels, or of the bytes of all files in their order; the same wherever they lie."""
     if isinstance(images, Tensor):
         told = sha256(f"{tuple(images.shape)}\n".encode())
         told.update(images.contiguous().numpy().data)
         return told.hexdigest()
-    told = sha256(f"{images.root.resolve()}\n".encode(errors="surrogateescape"))
-    for i, path in enumerate(images.paths):
+    told = sha256()
+    for i in range(len(images)):
+        try:
+            with Path(images.path(i)).open("rb") as file:
+                told.update(file_digest(file, "sha256").digest())
+        except OSError:
+            told.update(b"missing")
+    return told.hexdigest()
+
+
+def _places_digest(files: ImageFiles) -> str:
+    """sha256 of their places, sizes and times."""
+    told = sha256(f"{files.root.resolve()}\n".encode(errors="surrogateescape"))
+    for i, path in enumerate(files.paths):
         told.update(f"{path}\0".encode(errors="surrogateescape"))
         with suppress(OSError):
-            facts = os.stat(images.path(i))  # noqa: PTH116 - a million times
+            facts = os.stat(files.path(i))  # noqa: PTH116 - a million times
             told.update(f"{facts.st_size} {facts.st_mtime_ns}\n".encode())
     return told.hexdigest()
