@@ -1,9 +1,13 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from semppl.core.errors import UserError
 from semppl.nets.encoder import ENCODERS, create_encoder
+from semppl.nets.padding import PADDINGS, pad_same_
+from semppl.nets.resnet import BasicBlock, Bottleneck, ResNet
+from semppl.nets.selective_kernel import SelectiveBottleneck
 
 
 def _millions(module: nn.Module) -> float:
@@ -11,19 +15,22 @@ def _millions(module: nn.Module) -> float:
 
 
 @pytest.mark.parametrize(
-    ("name", "width", "features", "encoder", "with_classifier"),
+    ("name", "width", "sk", "features", "encoder", "with_classifier"),
     [
-        ("resnet50", 1, 2048, 23.508, 25.557),
-        ("resnet50", 2, 4096, 93.907, 98.004),
-        ("resnet50", 4, 8192, 375.378, 383.571),
-        ("resnet200", 2, 4096, 250.129, 254.226),
+        ("resnet50", 1, False, 2048, 23.508, 25.557),
+        ("resnet50", 2, False, 4096, 93.907, 98.004),
+        ("resnet50", 4, False, 8192, 375.378, 383.571),
+        ("resnet200", 2, False, 4096, 250.129, 254.226),
+        ("resnet50", 1, True, 2048, 25.431, 27.480),
+        ("resnet50", 2, True, 4096, 101.264, 105.361),
+        ("resnet200", 2, True, 4096, 276.005, 280.102),
     ],
 )
 def test_the_papers_encoders_have_the_papers_number_of_parameters(
-    name, width, features, encoder, with_classifier
+    name, width, sk, features, encoder, with_classifier
 ):
     with torch.device("meta"):
-        net = create_encoder(name, width=width)
+        net = create_encoder(name, width=width, sk=sk)
         classified = nn.Sequential(net, nn.Linear(net.num_features, 1000))
     assert net.num_features == features
     assert _millions(net) == encoder
@@ -70,11 +77,74 @@ def test_an_unknown_encoder_is_answered_with_those_that_exist():
         assert name in str(caught.value)
 
 
-def test_selective_kernels_are_refused_until_they_exist():
-    with pytest.raises(ValueError, match="selective kernels"):
-        create_encoder("resnet50", sk=True)
+def test_selective_kernels_need_a_bottleneck():
+    with pytest.raises(ValueError, match="resnet18: selective kernels are for resnet50 and deeper"):
+        create_encoder("resnet18", sk=True)
 
 
-def test_an_unknown_stem_is_answered_with_those_that_exist():
-    with pytest.raises(ValueError, match="'cifar': choose from imagenet, small"):
+def test_an_unknown_stem_or_padding_is_answered_with_those_that_exist():
+    with pytest.raises(ValueError, match="stem 'cifar': choose from imagenet, small"):
         create_encoder("resnet10", stem="cifar")
+    with pytest.raises(ValueError, match="padding 'valid': choose from symmetric, same"):
+        create_encoder("resnet10", padding="valid")
+
+
+def test_what_is_ours_is_refused_for_models_of_timm():
+    for option in ({"width": 2}, {"sk": True}, {"padding": "same"}):
+        with pytest.raises(ValueError, match="for our own encoders"):
+            create_encoder("timm:resnet18", **option)
+
+
+EVERY = [
+    *(
+        (name, sk, padding)
+        for name in ("resnet50", "resnet200")
+        for sk in (False, True)
+        for padding in PADDINGS
+    ),
+    *((name, False, "symmetric") for name in ("resnet10", "resnet18", "resnet34", "resnet101", "resnet152")),
+]
+
+
+@pytest.mark.parametrize(("name", "width"), [("resnet50", 1), ("resnet50", 4), ("resnet200", 2)])
+@pytest.mark.parametrize("sk", [False, True])
+@pytest.mark.parametrize("size", [32, 96, 224])
+def test_features_of_full_sized_encoders_have_their_width_at_every_size(name, width, sk, size):
+    with torch.device("meta"):
+        net = create_encoder(name, width=width, sk=sk, padding="same").eval()
+        assert net(torch.empty(2, 3, size, size)).shape == (2, 2048 * width)
+
+
+@pytest.mark.parametrize(("name", "sk", "padding"), EVERY)
+def test_every_encoder_computes_and_every_parameter_learns(name, sk, padding):
+    """At a quarter of the width; layouts agree, half precision does roughly, gradients are everywhere."""
+    torch.manual_seed(0)
+    net = create_encoder(name, width=0.25, sk=sk, padding=padding, last_scale=1.0)
+    for size in (32, 96):
+        assert torch.isfinite(net.eval()(torch.randn(2, 3, size, size))).all()
+    x = torch.randn(4, 3, 48, 48)
+    net.train()(x).square().sum().backward()
+    dead = [key for key, weight in net.named_parameters() if weight.grad is None or not weight.grad.any()]
+    assert not dead
+    net.eval()
+    with torch.no_grad():
+        expected = net(x)
+        assert expected.shape == (4, net.num_features)
+        with torch.autocast("cpu", torch.bfloat16):
+            half = net(x)
+        lasts = net.to(memory_format=torch.channels_last)(x.to(memory_format=torch.channels_last))
+    assert torch.allclose(lasts, expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max()))
+    assert F.cosine_similarity(half.float(), expected, dim=1).min() > 0.99
+
+
+@pytest.mark.parametrize("block", [BasicBlock, Bottleneck, SelectiveBottleneck])
+def test_every_kind_of_block_is_captured_whole_by_the_compiler(block):
+    """No break in the graph with either padding, and another size is another graph; of each kind one."""
+    torch.manual_seed(0)
+    net = ResNet(block, (1, 1, 1, 1), width=0.25, last_scale=1.0).eval()
+    pad_same_(net.layer3)
+    compiled = torch.compile(net, backend="aot_eager", fullgraph=True, dynamic=False)
+    with torch.no_grad():
+        for size in (40, 45):
+            x = torch.randn(2, 3, size, size)
+            assert torch.allclose(compiled(x), net(x), rtol=1e-4, atol=1e-5)

@@ -5,7 +5,7 @@ with width 1 and the ImageNet stem the weights are interchangeable with torchvis
 bottleneck is on its 3×3 convolution.
 """
 
-from typing import Literal, final
+from typing import Literal, Protocol, final
 
 from torch import Tensor, nn
 
@@ -14,14 +14,26 @@ from semppl.nets.initialise import initialise_
 Stem = Literal["imagenet", "small"]
 
 
-def _conv(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Conv2d:
+class Block(Protocol):
+    """A class of residual blocks."""
+
+    expansion: int
+    """Channels of its output for each of its base channels."""
+
+    def __call__(self, inputs: int, channels: int, stride: int) -> nn.Module:
+        """A block with `channels` as its base number."""
+
+
+def conv(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Conv2d:
+    """Without bias; the size stays, or is divided by the stride."""
     return nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
 
 
-def _shortcut(inputs: int, outputs: int, stride: int) -> nn.Sequential | None:
+def shortcut(inputs: int, outputs: int, stride: int) -> nn.Sequential | None:
+    """Nothing where shapes stay as they are."""
     if stride == 1 and inputs == outputs:
         return None
-    return nn.Sequential(_conv(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs))
+    return nn.Sequential(conv(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs))
 
 
 @final
@@ -32,16 +44,21 @@ class BasicBlock(nn.Module):
 
     def __init__(self, inputs: int, channels: int, stride: int) -> None:
         super().__init__()
-        self.conv1, self.bn1 = _conv(inputs, channels, 3, stride), nn.BatchNorm2d(channels)
-        self.conv2, self.bn2 = _conv(channels, channels, 3), nn.BatchNorm2d(channels)
+        self.conv1, self.bn1 = conv(inputs, channels, 3, stride), nn.BatchNorm2d(channels)
+        self.conv2, self.bn2 = conv(channels, channels, 3), nn.BatchNorm2d(channels)
         self.relu = nn.ReLU(inplace=True)
-        self.downsample = _shortcut(inputs, channels, stride)
+        self.downsample = shortcut(inputs, channels, stride)
+
+    @property
+    def last_norm(self) -> nn.BatchNorm2d:
+        """The normalisation before the sum."""
+        return self.bn2
 
     def forward(self, x: Tensor) -> Tensor:
         """One residual block."""
-        shortcut = x if self.downsample is None else self.downsample(x)
+        kept = x if self.downsample is None else self.downsample(x)
         x = self.relu(self.bn1(self.conv1(x)))
-        return self.relu(self.bn2(self.conv2(x)) + shortcut)
+        return self.relu(self.bn2(self.conv2(x)) + kept)
 
 
 @final
@@ -53,18 +70,23 @@ class Bottleneck(nn.Module):
     def __init__(self, inputs: int, channels: int, stride: int) -> None:
         super().__init__()
         outputs = channels * self.expansion
-        self.conv1, self.bn1 = _conv(inputs, channels, 1), nn.BatchNorm2d(channels)
-        self.conv2, self.bn2 = _conv(channels, channels, 3, stride), nn.BatchNorm2d(channels)
-        self.conv3, self.bn3 = _conv(channels, outputs, 1), nn.BatchNorm2d(outputs)
+        self.conv1, self.bn1 = conv(inputs, channels, 1), nn.BatchNorm2d(channels)
+        self.conv2, self.bn2 = conv(channels, channels, 3, stride), nn.BatchNorm2d(channels)
+        self.conv3, self.bn3 = conv(channels, outputs, 1), nn.BatchNorm2d(outputs)
         self.relu = nn.ReLU(inplace=True)
-        self.downsample = _shortcut(inputs, outputs, stride)
+        self.downsample = shortcut(inputs, outputs, stride)
+
+    @property
+    def last_norm(self) -> nn.BatchNorm2d:
+        """The normalisation before the sum."""
+        return self.bn3
 
     def forward(self, x: Tensor) -> Tensor:
         """One residual block."""
-        shortcut = x if self.downsample is None else self.downsample(x)
+        kept = x if self.downsample is None else self.downsample(x)
         x = self.relu(self.bn1(self.conv1(x)))
         x = self.relu(self.bn2(self.conv2(x)))
-        return self.relu(self.bn3(self.conv3(x)) + shortcut)
+        return self.relu(self.bn3(self.conv3(x)) + kept)
 
 
 @final
@@ -77,7 +99,7 @@ class ResNet(nn.Module):
 
     def __init__(
         self,
-        block: type[BasicBlock] | type[Bottleneck],
+        block: Block,
         depths: tuple[int, int, int, int],
         *,
         width: float = 1,
@@ -89,7 +111,7 @@ class ResNet(nn.Module):
         if base < 1:
             raise ValueError(f"width {width} leaves no channel")
         small = stem == "small"
-        self.conv1 = _conv(3, base, 3) if small else _conv(3, base, 7, 2)
+        self.conv1 = conv(3, base, 3) if small else conv(3, base, 7, 2)
         self.bn1 = nn.BatchNorm2d(base)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.Identity() if small else nn.MaxPool2d(3, 2, 1)
@@ -104,10 +126,8 @@ class ResNet(nn.Module):
         self.num_features = inputs
         initialise_(self)
         for layer in self.modules():
-            if isinstance(layer, BasicBlock):
-                nn.init.constant_(layer.bn2.weight, last_scale)
-            elif isinstance(layer, Bottleneck):
-                nn.init.constant_(layer.bn3.weight, last_scale)
+            if isinstance(norm := getattr(layer, "last_norm", None), nn.BatchNorm2d):
+                nn.init.constant_(norm.weight, last_scale)
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
         """Features of a batch of normalised images."""
