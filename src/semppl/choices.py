@@ -112,13 +112,14 @@ def told(config: Config, minutes: float, mean: Sequence[float], std: Sequence[fl
     """The choices in words; `mean` and `std` are those of the channels."""
     net, views, data, method = config.net, config.views, config.data, config.method
     width = "" if net.width == 1 else f", {net.width:g} of its width"
+    kernels = ", selective kernels" if net.sk else ""
     small = f" + {views.small} × {views.small_size} px" if views.small else ""
     share = "" if data.labelled_fraction is None else f", {data.labelled_fraction:.0%} of it labelled"
     colour = "" if views.colour else ", no changes of colour"
     flip = "" if views.flip else ", no flips"
     return [
-        f"encoder {net.encoder}{width}, {net.stem} stem; views {views.large} × {views.large_size} px{small}"
-        f"{colour}{flip}",
+        f"encoder {net.encoder}{width}{kernels}, {net.stem} stem; views {views.large} × "
+        f"{views.large_size} px{small}{colour}{flip}",
         f"normalised by {'the weights' if net.pretrained else 'the images'}: mean {_listed(mean)}, standard "
         f"deviation {_listed(std)}",
         f"batch {config.batch_size}{share}, queue {method.queue_capacity:,}, {config.optim.name}; "

@@ -97,12 +97,16 @@ class NetConfig:
 
     encoder: Annotated[str | None, _also("--encoder")] = None
     """resnet10, 18, 34, 50, 101, 152 or 200, or timm:NAME; by default 18 up to 64 px and 50 above."""
+    sk: bool = False
+    """Selective kernels, from resnet50 on."""
     pretrained: Annotated[bool, _also("--pretrained")] = False
     """Start from timm's weights."""
     width: float | None = None
     """Multiplies all channels; by default 1."""
     stem: Literal["imagenet", "small"] | None = None
     """By default small (3×3, stride 1) up to 64 px."""
+    padding: Literal["symmetric", "same"] | None = None
+    """same is TensorFlow's, which weights of DeepMind need; by default symmetric."""
     last_scale: float | None = None
     """Initial scale of the last batch norm of a residual block; by default 1 below 5,000 steps, 0 above."""
     head_hidden: int | None = None

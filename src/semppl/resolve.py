@@ -42,6 +42,7 @@ def resolved(config: Config, *, image_size: int, num_images: int, num_classes: i
             width=_first(net.width, 1.0),
             head_hidden=_first(net.head_hidden, 4096),
             stem=net.stem or ("small" if tiny else "imagenet"),
+            padding=net.padding or "symmetric",
             last_scale=_first(net.last_scale, 1.0 if steps < 5000 else 0.0),
         ),
         method=replace(

@@ -4,7 +4,7 @@ from PIL import Image
 
 from semppl.core.corruptions import CORRUPTIONS
 from semppl.protocols import corruption
-from semppl.protocols.corruption import corruptions
+from semppl.protocols.corruption import _in_bytes, corruptions
 from semppl.protocols.frozen import exam_features, linear_fit
 
 
@@ -40,3 +40,10 @@ def test_each_image_and_kind_has_draws_of_its_own():
     assert not torch.equal(noise[0], noise[2]), "the next severity"
     assert torch.equal(made[2], noise[0])
     assert not torch.equal(corruption._Corrupted(grey, seed=1)[2], noise[0])
+
+
+def test_images_are_bytes_however_they_are_resized():
+    image = torch.tensor([0.4, 0.6, 254.6]).view(3, 1, 1)
+    found = _in_bytes(lambda given: given, image)
+    assert found.dtype == torch.uint8
+    assert found.flatten().tolist() == [0, 1, 255]

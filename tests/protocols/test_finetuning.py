@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -73,3 +75,9 @@ def test_the_run_stays_as_it_is(trained, subject_of, tried):
     before = {name: value.clone() for name, value in subject.online.state_dict().items()}
     finetune(subject)
     assert all(torch.equal(value, before[name]) for name, value in subject.online.state_dict().items())
+
+
+def test_weights_without_a_projector_are_said_to_have_a_new_layer(subject, tried):
+    assert "fine-tuned from the projector's first layer" in finetune(subject).protocol
+    bare = replace(subject, projected=False)
+    assert "fine-tuned from the encoder, with a new hidden layer" in finetune(bare).protocol

@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -95,3 +96,28 @@ def test_precision_is_what_was_asked_for_and_fp32_on_a_cpu(trained, subject_of):
         assert not torch.is_autocast_enabled("cpu")
     with pytest.raises(UserError, match="--precision bf16 is for GPUs"):
         subject_of(trained, precision="bf16")
+
+
+def test_images_are_seen_as_the_run_saw_them_or_as_asked(trained, subject_of):
+    own = subject_of(trained)
+    assert own.desk.preprocessing.crop == "middle"
+    assert own.facts["preprocessing"] == load_checkpoint(newest_checkpoint(trained))["preprocessing"]
+    other = subject_of(trained, preprocessing="deepmind")
+    assert other.desk.preprocessing == replace(own.desk.preprocessing, crop="deepmind")
+    images = own.desk.dataset.images[torch.arange(3)]
+    one, two = (each.desk.features(each.online.encoder, images) for each in (own, other))
+    assert not torch.allclose(one, two, atol=1e-4)
+
+
+def test_statistics_of_a_checkpoint_that_kept_none_are_those_of_the_data(trained, subject_of, tmp_path):
+    expected = subject_of(trained).desk.preprocessing
+    content = load_checkpoint(newest_checkpoint(trained))
+    del content["preprocessing"]
+    old = tmp_path / "step-00000012.ckpt"
+    torch.save(content, old)
+    assert subject_of(trained, checkpoint=old).desk.preprocessing == expected
+
+
+def test_other_labels_than_the_runs_are_refused(trained, subject_of):
+    with pytest.raises(UserError, match="its data has changed"):
+        subject_of(trained, labels_per_class=2)

@@ -222,7 +222,7 @@ def test_a_new_run_starts_from_the_weights_of_another(npz, tmp_path, quiet):
         assert torch.allclose(two.online.state_dict()[name], one.online.state_dict()[name])
         assert two.step == 1
     wider = replace(frozen, net=replace(frozen.net, width=0.125))
-    with pytest.raises(UserError, match="do not fit this network"):
+    with pytest.raises(UserError, match=r"--net.width is 0.125, and the weights of .* need 0.0625"):
         pretrain(wider, RunDirectory(tmp_path / "three"), console=quiet, init_from=tmp_path / "one")
     assert not (tmp_path / "three").exists()
     with pytest.raises(UserError, match="start a new one"):

@@ -18,7 +18,7 @@ from semppl.core.rng import stream
 from semppl.corruptions.corrupt import corrupt
 from semppl.corruptions.sheet import corruption_sheet
 from semppl.data.dataset import evenly
-from semppl.data.images import gather
+from semppl.data.images import Prepare, gather
 from semppl.evaluate.exam import marked
 from semppl.evaluate.features import encoded
 from semppl.evaluate.linear import LinearFit
@@ -26,9 +26,14 @@ from semppl.protocols.frozen import linear_fit, linear_words
 from semppl.protocols.results import Number, Outcome, result_file
 from semppl.protocols.subject import Subject
 from semppl.train.progress import StageProgress
-from semppl.views.whole import whole_crop, whole_view
+from semppl.views.whole import whole_view
 
 _KINDS: Final = tuple((name, severity) for name in CORRUPTIONS for severity in SEVERITIES)
+
+
+def _in_bytes(prepare: Prepare, image_3HW: Tensor) -> Tensor:
+    """Corruptions are made of bytes; some ways to resize give floats."""
+    return prepare(image_3HW).round().to(torch.uint8)
 
 
 def corruptions(subject: Subject) -> Outcome:
@@ -39,7 +44,10 @@ def corruptions(subject: Subject) -> Outcome:
     fit = linear_fit(subject, task.labels)
     problems = set[str]()
     crops_N3ss = gather(
-        task.exam.images[index_N], partial(whole_crop, desk.size), workers=desk.workers, problems=problems
+        task.exam.images[index_N],
+        partial(_in_bytes, desk.preprocessing.prepare),
+        workers=desk.workers,
+        problems=problems,
     )
     desk.regret(problems)
     answers = _answers(subject, fit, crops_N3ss, flags.seed)

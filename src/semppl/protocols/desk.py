@@ -29,6 +29,7 @@ from semppl.train.device import choose_workers, memory_for_pixels
 from semppl.train.progress import StageProgress
 from semppl.views.colour import normalise
 from semppl.views.geometry import cut_image, cut_views
+from semppl.views.preprocessing import Preprocessing
 from semppl.views.recipe import View
 from semppl.views.whole import fitted_crop
 
@@ -50,6 +51,8 @@ class Desk:
     console: Console
     store: FeatureStore | None = None
     """Where features are kept for the next time."""
+    given: Preprocessing | None = None
+    """How the weights want their images; without it, by the statistics of the data."""
     unreadable: set[str] = field(default_factory=set)
     """What was wrong with files that were listed and could not be read: grey images stand for them."""
     _squares: dict[bytes, Tensor] = field(default_factory=dict, repr=False)
@@ -66,10 +69,18 @@ class Desk:
         return choose_workers(self.config, self.device)
 
     @cached_property
+    def preprocessing(self) -> Preprocessing:
+        """Of images that are evaluated."""
+        if self.given is not None:
+            return self.given
+        mean_3, std_3 = normalisation(self.config, self.dataset)
+        return Preprocessing(self.size, tuple(mean_3.tolist()), tuple(std_3.tolist()))
+
+    @cached_property
     def statistics(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of the channels, on the device."""
-        mean_3, std_3 = normalisation(self.config, self.dataset)
-        return mean_3.to(self.device), std_3.to(self.device)
+        mean, std = self.preprocessing.mean, self.preprocessing.std
+        return torch.tensor(mean, device=self.device), torch.tensor(std, device=self.device)
 
     @cached_property
     def given_M(self) -> Tensor:
@@ -124,7 +135,7 @@ class Desk:
                     std_3=std_3,
                     batch_size=_AT_A_TIME,
                     workers=self.workers,
-                    prepare=prepare,
+                    prepare=prepare or self.preprocessing.prepare,
                     precision=self.precision,
                     out_NF=out_NF,
                     problems=problems,
@@ -136,7 +147,8 @@ class Desk:
             return not problems
 
         low = uses_bf16(self.config, self.device)
-        how = f"{self.size} px, {mean_3.tolist()}, {std_3.tolist()}, bf16 {low}, {prepared}"
+        seen = "" if self.preprocessing.crop == "middle" else self.preprocessing.crop
+        how = f"{self.size} px, {mean_3.tolist()}, {std_3.tolist()}, bf16 {low}, {prepared or seen}"
         features_NF = (
             self.store.get(encoder, images, how, worth_keeping) if self.store and keep else make(None)
         )
@@ -168,6 +180,7 @@ class Desk:
             batch_size=_AT_A_TIME,
             workers=self.workers,
             problems=problems,
+            prepare=self.preprocessing.prepare,
         )
         with StageProgress(self.console, title, len(images)) as progress:
             logits_NY = predict_logits(model, _counted(views, progress.advance), self.precision)

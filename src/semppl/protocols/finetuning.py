@@ -52,7 +52,7 @@ def finetune(subject: Subject) -> Outcome:
         else "taken without choosing, for too few labels could be set aside"
     )
     return Outcome(
-        protocol=f"fine-tuned from the projector's first layer: {crops}, Nesterov 0.9, {epochs} "
+        protocol=f"fine-tuned from {_layer(subject)}: {crops}, Nesterov 0.9, {epochs} "
         f"epochs, rates × 0.2 at 60 % and 80 %, no weight decay; settings {how}; {task.describe()}; "
         f"{len(seeds)} seed(s)",
         numbers=over_seeds([numbers_of(metrics) for metrics in found]),
@@ -65,6 +65,10 @@ def finetune(subject: Subject) -> Outcome:
         },
         details={"metrics": [metrics.as_json() for metrics in found]},
     )
+
+
+def _layer(subject: Subject) -> str:
+    return "the projector's first layer" if subject.projected else "the encoder, with a new hidden layer"
 
 
 def _chosen(subject: Subject, sweep: tuple[Setting, ...]) -> tuple[Setting, list[dict[str, Any]]]:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,13 +55,22 @@ def run_evaluate(
         found[path] = {}
         for name in protocols:
             start = time.monotonic()
-            outcome = TABLE[name](subject)
+            outcome = _worded(TABLE[name](subject), name, subject)
             found[path][name] = outcome
             show_outcome(console, f"{path.name}: {name}", outcome)
             file = result_file(run, name, flags.name)
             write_outcome(file, outcome, _facts(subject, name, time.monotonic() - start))
             subject.desk.say(f"kept in {file}")
     return found
+
+
+def _worded(outcome: Outcome, name: str, subject: Subject) -> Outcome:
+    """With a word on what is seen of an image, where that is unusual."""
+    if subject.desk.preprocessing.crop == "middle" or name == "transfer":
+        return outcome
+    return replace(
+        outcome, protocol=f"{outcome.protocol}; images cut and resized as DeepMind's evaluation did"
+    )
 
 
 def _facts(subject: Subject, protocol: str, seconds: float) -> dict[str, Any]:

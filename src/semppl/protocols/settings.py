@@ -36,6 +36,9 @@ class EvaluateFlags:
     """Neighbours count exp(cosine / temperature)."""
     epochs: int | None = None
     """Of finetune (by default the paper's 30, or 300 steps where they are more) and linear-sgd (100)."""
+    preprocessing: Literal["own", "middle", "deepmind"] = "own"
+    """How images are cut and resized: as the run has it, the middle square, or exactly as in DeepMind's
+    evaluation (which is imported weights' own)."""
     validation: float = 0.2
     """Share of the labels that chooses settings, where the run has set none aside."""
     seeds: int = 1
@@ -52,6 +55,10 @@ class EvaluateFlags:
     """The same of its table of labels (its --labels)."""
     test: Path | None = None
     """The same of its images for testing alone (its --test)."""
+    labels_per_class: int | None = None
+    """For imported weights, which come without data: keep this many labels of each class of --data."""
+    label_fraction: float | None = None
+    """The same: keep this share of each class's labels."""
     data_root: Path | None = None
     """The same of torchvision's data sets (its --root)."""
     device: str = "auto"

@@ -25,10 +25,11 @@ from semppl.protocols.sets import find_families, find_transfers
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.store import FeatureStore
 from semppl.protocols.task import Labels, Task, build_labels, build_task
-from semppl.train.build import build_state
+from semppl.train.build import build_networks
 from semppl.train.device import choose_device, describe_device
 from semppl.train.pretrain import load_for
-from semppl.train.state import load_checkpoint, newest_checkpoint
+from semppl.train.state import load_checkpoint, load_online_, newest_checkpoint
+from semppl.views.preprocessing import Preprocessing
 
 FEATURES: Final = "features"
 
@@ -43,6 +44,8 @@ class Subject:
     flags: EvaluateFlags
     facts: Mapping[str, Any]
     """Where a number comes from: run, checkpoint, split, seeds, software."""
+    projected: bool = True
+    """Whether the weights have a projector; imported ones may lack it."""
 
     @property
     def classes(self) -> int:
@@ -97,6 +100,8 @@ def _moved(config: Config, flags: EvaluateFlags) -> Config:
         labels=given.labels if flags.table is None else str(flags.table),
         test=given.test if flags.test is None else str(flags.test),
         root=given.root if flags.data_root is None else str(flags.data_root),
+        labels_per_class=flags.labels_per_class or given.labels_per_class,
+        label_fraction=flags.label_fraction or given.label_fraction,
     )
     source = flags.data or config.source
     return replace(config, source=source, device=flags.device, precision=flags.precision, data=data)
@@ -121,18 +126,18 @@ def load_subject(path: Path, flags: EvaluateFlags, console: Console) -> Subject:
     if file is None:
         raise UserError(f"{path}: no checkpoint yet: go on with `semppl pretrain --resume --out {path}`")
     content = load_checkpoint(file)
+    imported = content["split"] is None
+    if imported and not config.source:
+        raise UserError(f"{path}: imported weights come without data: say which images, with --data")
     dataset = load_for(config, device, console)
     split = digest(split_table(dataset))
-    if split != content["split"]:
-        raise UserError(f"{path}: its data has changed (see {run.split.name}): give the same, with --data")
-    if dataset.fingerprint != content["data"]:
-        raise UserError(f"{path}: the images are not those that it was trained on: give these, with --data")
-    _announce(path, content["state"]["step"], config, dataset, console)
+    if not imported:
+        _require_same(path, split, dataset.fingerprint, content)
+        _announce(path, content["state"]["step"], config, dataset, console)
     # weights come from the checkpoint, so none need to be had from elsewhere
-    own = replace(config, net=replace(config.net, pretrained=False))
-    state = build_state(own, len(dataset.classes), device)
+    online, _ = build_networks(replace(config, net=replace(config.net, pretrained=False)), device)
     try:
-        state.load_weights_(content["state"])
+        projected = load_online_(online, content["state"]["online"])
     except RuntimeError as error:
         raise UserError(f"{file}: its weights do not fit the network of {run.config}") from error
     with file.open("rb") as opened:
@@ -149,5 +154,19 @@ def load_subject(path: Path, flags: EvaluateFlags, console: Console) -> Subject:
         "run_seed": config.seed,
         "environment": environment() | {"device": describe_device(device)},
     }
+    if imported:
+        facts["origin"] = content["origin"]
     store = FeatureStore(run.path / FEATURES) if flags.cache else None
-    return Subject(run, Desk(config, dataset, device, console, store), state.online, flags, facts)
+    stored = content.get("preprocessing")
+    desk = Desk(config, dataset, device, console, store, stored and Preprocessing.from_json(stored))
+    if flags.preprocessing != "own":
+        desk = replace(desk, given=replace(desk.preprocessing, crop=flags.preprocessing))
+    facts["preprocessing"] = desk.preprocessing.as_json()
+    return Subject(run, desk, online, flags, facts, projected)
+
+
+def _require_same(path: Path, split: str, fingerprint: str, content: Mapping[str, Any]) -> None:
+    if split != content["split"]:
+        raise UserError(f"{path}: its data has changed (see split.csv): give the same, with --data")
+    if fingerprint != content["data"]:
+        raise UserError(f"{path}: the images are not those that it was trained on: give these, with --data")

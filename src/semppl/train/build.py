@@ -126,24 +126,32 @@ def build_views(config: ViewsConfig) -> list[View]:
     return changed
 
 
-def build_state(config: Config, num_classes: int, device: torch.device) -> TrainState:
-    """Networks with weights drawn from the seed, target, queue and optimiser."""
-    net, method = config.net, config.method
+def build_networks(config: Config, device: torch.device) -> tuple[Projected, nn.Module]:
+    """g∘f and the predictor, with weights drawn from the seed."""
+    net = config.net
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream(config.seed, "weights"))
         encoder = create_encoder(
             required(net.encoder),
             width=required(net.width),
+            sk=net.sk,
             stem=required(net.stem),
+            padding=net.padding or "symmetric",
             last_scale=required(net.last_scale),
             pretrained=net.pretrained,
         )
         hidden, outputs = required(net.head_hidden), net.head_outputs
         online = Projected(encoder, create_head(encoder.num_features, hidden, outputs))
-        alone = method.objective == "simclr"
+        alone = config.method.objective == "simclr"
         predictor = nn.Identity() if alone else create_head(outputs, hidden, outputs)
     layout = torch.channels_last if device.type == "cuda" else torch.contiguous_format
-    online, predictor = online.to(device).to(memory_format=layout), predictor.to(device)
+    return online.to(device).to(memory_format=layout), predictor.to(device)
+
+
+def build_state(config: Config, num_classes: int, device: torch.device) -> TrainState:
+    """Networks, target, queue and optimiser."""
+    net, method = config.net, config.method
+    online, predictor = build_networks(config, device)
     queue = None
     if uses_queue(method):
         queue = LabelledQueue(
@@ -157,7 +165,8 @@ def build_state(config: Config, num_classes: int, device: torch.device) -> Train
             device=device,
         )
     optimizer = _optimizer(config, nn.ModuleList([online, predictor]), device)
-    return TrainState(online, predictor, None if alone else Target(online), queue, optimizer)
+    target = None if method.objective == "simclr" else Target(online)
+    return TrainState(online, predictor, target, queue, optimizer)
 
 
 def uses_queue(method: MethodConfig) -> bool:

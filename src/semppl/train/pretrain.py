@@ -26,7 +26,9 @@ from semppl.train.feed import Feed
 from semppl.train.loop import Cadence, run_loop_
 from semppl.train.monitor import Probe, Tally
 from semppl.train.progress import ProgressReport, Stages
+from semppl.train.start import read_start, start_from_, with_network_of
 from semppl.train.state import TrainState, load_checkpoint, newest_checkpoint
+from semppl.views.preprocessing import Preprocessing
 
 # what may differ when a run goes on: where it runs, where the data lies (its content is compared), how often
 # it speaks
@@ -96,6 +98,8 @@ def pretrain(
     if resume and (init_from is not None or overwrite):
         raise UserError("--resume goes on with a run; --init-from and --overwrite start a new one")
     device = _device_of(config)
+    start = read_start(init_from)
+    config = with_network_of(config, start)
     if dataset is None:
         dataset = load_for(config, device, console)
         announce_data(dataset, console)
@@ -105,10 +109,11 @@ def pretrain(
     if resume:
         _require_same_run(config, run, facts)
     training = build_training(config, dataset, device)
+    facts["preprocessing"] = _preprocessing(config, training).as_json()
     if resume:
         _resume_(training, run, facts)
-    elif init_from is not None:
-        _start_from_(training.state, init_from)
+    else:
+        start_from_(training.state, start, console)
     _announce(training, console, resume=resume)
     if not resume:
         run.prepare_(facts["config"], overwrite=overwrite)
@@ -134,6 +139,11 @@ def resolved_for(config: Config, dataset: Dataset) -> Config:
         num_images=len(dataset.labels_M),
         num_classes=len(dataset.classes),
     )
+
+
+def _preprocessing(config: Config, training: Training) -> Preprocessing:
+    mean, std = (tuple(values.tolist()) for values in (training.plan.mean_3, training.plan.std_3))
+    return Preprocessing(required(config.views.large_size), mean, std)
 
 
 def _write_all(run: RunDirectory, texts: Mapping[str, str]) -> None:
@@ -251,14 +261,3 @@ def _resume_(training: Training, run: RunDirectory, facts: dict[str, Any]) -> No
             raise UserError(f"the images are not those that {path} was trained on: start a new run")
         training.state.load_state_dict_(content["state"])
     run.forget_metrics_after_(training.state.step)
-
-
-def _start_from_(state: TrainState, path: Path) -> None:
-    file = newest_checkpoint(RunDirectory(path)) if path.is_dir() else path
-    if file is None:
-        raise UserError(f"{path}: no checkpoint to start from")
-    try:
-        state.load_weights_(load_checkpoint(file)["state"])
-    except RuntimeError as error:
-        reason = " ".join(line.strip() for line in str(error).splitlines()[1:2])
-        raise UserError(f"{file}: its weights do not fit this network: {reason}") from error

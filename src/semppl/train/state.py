@@ -15,6 +15,7 @@ from semppl.method.target import Target
 from semppl.nets.heads import Projected
 
 FORMAT = 1
+_PROJECTOR = "projector."
 # options of an optimiser that belong to the device it runs on, so a checkpoint does not decide on them
 OF_DEVICE = ("fused", "foreach", "capturable")
 
@@ -71,25 +72,45 @@ class TrainState:
                 if isinstance(value, Tensor) and value.shape == weight.shape:
                     buffers[name] = torch.empty_like(weight).copy_(value)
 
-    def load_weights_(self, state: dict[str, Any]) -> None:
-        """Start from those weights, with everything else fresh."""
-        self.online.load_state_dict(state["online"])
-        self.predictor.load_state_dict(state["predictor"])
+    def load_weights_(self, state: dict[str, Any]) -> list[str]:
+        """Start from those weights, with everything else fresh; names the heads that the weights lack."""
+        fresh = [] if load_online_(self.online, state["online"]) else ["projector"]
+        if state["predictor"] is None:
+            fresh.append("predictor")
+        else:
+            self.predictor.load_state_dict(state["predictor"])
         if self.target is not None:
-            self.target.load_state_dict(state["target"] or state["online"])
+            self.target.load_state_dict(state["target"] or self.online.state_dict())
+        return fresh
+
+
+def load_online_(online: Projected, weights: dict[str, Tensor]) -> bool:
+    """Fill f and g; weights from elsewhere may be those of an encoder alone, and g then stays: False."""
+    if any(name.startswith(_PROJECTOR) for name in weights):
+        online.load_state_dict(weights)
+        return True
+    own = {name: value for name, value in online.state_dict().items() if name.startswith(_PROJECTOR)}
+    online.load_state_dict(weights | own)
+    return False
 
 
 def save_checkpoint(run: RunDirectory, state: TrainState, facts: dict[str, Any], *, keep: int) -> Path:
     """Write checkpoints/step-XXXXXXXX.ckpt atomically, point `last` at it, drop all but the newest `keep`."""
-    path = run.checkpoints / f"step-{state.step:08d}.ckpt"
-    content = {"format": FORMAT, **facts, "state": state.state_dict()}
-    write_atomically(path, lambda file: torch.save(content, file))
+    path = write_checkpoint(run, state.state_dict(), facts)
     link = run.checkpoints / ".last.new"
     link.unlink(missing_ok=True)
     link.symlink_to(path.name)
     link.replace(run.checkpoints / "last")
     for old in sorted(run.checkpoints.glob("step-*.ckpt"))[: -max(keep, 1)]:
         old.unlink()
+    return path
+
+
+def write_checkpoint(run: RunDirectory, state: dict[str, Any], facts: dict[str, Any]) -> Path:
+    """The file itself, written as a whole or not at all."""
+    path = run.checkpoints / f"step-{state['step']:08d}.ckpt"
+    content = {"format": FORMAT, **facts, "state": state}
+    write_atomically(path, lambda file: torch.save(content, file))
     return path
 
 

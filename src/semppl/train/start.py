@@ -1,0 +1,65 @@
+"""A new run that starts from the weights of another run, of a checkpoint, or of imported weights."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+
+from semppl.config import Config, from_yaml
+from semppl.core.errors import UserError
+from semppl.core.rundir import RunDirectory
+from semppl.train.state import TrainState, load_checkpoint, newest_checkpoint
+
+_SHAPES: Final = ("encoder", "width", "stem", "padding")
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where weights lie, and what their checkpoint holds."""
+
+    path: Path
+    content: Mapping[str, Any]
+
+
+def read_start(path: Path | None) -> Start | None:
+    """The newest checkpoint of a run, or the one given; None where nothing is given."""
+    if path is None:
+        return None
+    file = newest_checkpoint(RunDirectory(path)) if path.is_dir() else path
+    if file is None:
+        raise UserError(f"{path}: no checkpoint to start from")
+    return Start(path, load_checkpoint(file))
+
+
+def with_network_of(config: Config, start: Start | None) -> Config:
+    """What the user left open is as the weights have it; what the user wrote must agree with them.
+
+    Padding above all: weights trained with another one would load without a word and see shifted images.
+    """
+    if start is None:
+        return config
+    mine, theirs = config.net, from_yaml(start.content["config"]).net
+    theirs = replace(theirs, padding=theirs.padding or "symmetric")  # the first runs knew no other
+    left_open = [name for name in (*_SHAPES, "head_hidden") if getattr(mine, name) is None]
+    net = replace(mine, **{name: getattr(theirs, name) for name in left_open}, sk=mine.sk or theirs.sk)
+    for name in (*_SHAPES, "sk"):
+        given, needed = getattr(net, name), getattr(theirs, name)
+        if given != needed:
+            raise UserError(f"--net.{name} is {given}, and the weights of {start.path} need {needed}")
+    return replace(config, net=net)
+
+
+def start_from_(state: TrainState, start: Start | None, console: Console) -> None:
+    """Fill in the weights; heads that are not among them stay as they were drawn, which is said."""
+    if start is None:
+        return
+    try:
+        fresh = state.load_weights_(start.content["state"])
+    except RuntimeError as error:
+        reason = " ".join(line.strip() for line in str(error).splitlines()[1:2])
+        raise UserError(f"{start.path}: its weights do not fit this network: {reason}") from error
+    if fresh:
+        lacking = " and no ".join(fresh)
+        console.print(f"{start.path} holds no {lacking}: trained anew", highlight=False, soft_wrap=True)

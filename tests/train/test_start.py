@@ -1,0 +1,95 @@
+import io
+from dataclasses import replace
+
+import pytest
+import torch
+from rich.console import Console
+from tests.conftest import tiny_config
+
+from semppl.config import NetConfig, to_yaml
+from semppl.core.errors import UserError
+from semppl.core.rundir import RunDirectory
+from semppl.resolve import resolved
+from semppl.train.build import build_state
+from semppl.train.start import Start, read_start, start_from_, with_network_of
+from semppl.train.state import write_checkpoint
+
+CPU = torch.device("cpu")
+
+
+def config(**net):
+    given = tiny_config("data.npz", net=NetConfig(**{"head_hidden": 16, "head_outputs": 8, **net}))
+    return resolved(given, image_size=8, num_images=48, num_classes=3)
+
+
+def content(stored, *, heads=True):
+    state = build_state(stored, 3, CPU).state_dict()
+    if not heads:
+        state["predictor"] = state["target"] = None
+        state["online"] = {key: x for key, x in state["online"].items() if key.startswith("encoder.")}
+    return {"format": 1, "config": to_yaml(stored), "state": state}
+
+
+TINY = {"encoder": "resnet50", "width": 0.25}
+
+
+def test_nothing_given_is_nothing_done(quiet):
+    assert read_start(None) is None
+    plain = tiny_config("data.npz")
+    assert with_network_of(plain, None) is plain
+    start_from_(None, None, quiet)
+
+
+def test_what_is_left_open_is_as_the_weights_have_it(tmp_path):
+    stored = config(**TINY, sk=True, padding="same", stem="imagenet")
+    start = Start(tmp_path, content(stored))
+    found = with_network_of(tiny_config("data.npz", net=NetConfig(head_outputs=8)), start)
+    for name in ("encoder", "width", "stem", "padding", "sk", "head_hidden"):
+        assert getattr(found.net, name) == getattr(stored.net, name), name
+
+
+@pytest.mark.parametrize(
+    ("name", "mine"), [("encoder", "resnet18"), ("width", 0.5), ("stem", "small"), ("padding", "symmetric")]
+)
+def test_what_the_user_wrote_must_agree(tmp_path, name, mine):
+    start = Start(tmp_path / "weights", content(config(**TINY, padding="same", stem="imagenet")))
+    with pytest.raises(UserError, match=rf"--net.{name} is {mine}, and the weights of .*weights need"):
+        with_network_of(tiny_config("data.npz", net=NetConfig(**{name: mine})), start)
+
+
+def test_weights_from_before_there_was_a_choice_have_symmetric_padding(tmp_path):
+    stored = content(config(**TINY))
+    stored["config"] = stored["config"].replace("padding: symmetric", "padding: null")
+    start = Start(tmp_path, stored)
+    assert with_network_of(tiny_config("data.npz", net=NetConfig()), start).net.padding == "symmetric"
+    with pytest.raises(UserError, match=r"--net.padding is same, and the weights of .* need symmetric"):
+        with_network_of(tiny_config("data.npz", net=NetConfig(padding="same")), start)
+
+
+def test_an_encoder_alone_leaves_the_heads_as_they_were_drawn(tmp_path):
+    stored = config(encoder="resnet10", width=0.0625)
+    run = RunDirectory(tmp_path / "run")
+    run.checkpoints.mkdir(parents=True)
+    source = content(stored, heads=False)
+    write_checkpoint(run, source["state"], {"config": source["config"]})
+    start = read_start(run.path)
+    state = build_state(replace(stored, seed=5), 3, CPU)
+    drawn = {key: x.clone() for key, x in state.online.state_dict().items()}
+    words = io.StringIO()
+    start_from_(state, start, Console(file=words, width=200))
+    assert f"{run.path} holds no projector and no predictor: trained anew" in words.getvalue()
+    for online in (state.online, state.target.module):
+        for key, x in online.state_dict().items():
+            expected = source["state"]["online"].get(key, drawn[key])
+            assert torch.equal(x, expected), key
+
+
+def test_what_does_not_fit_is_one_line(tmp_path, quiet):
+    start = Start(tmp_path / "x", content(config(encoder="resnet10", width=0.0625)))
+    with pytest.raises(UserError, match="x: its weights do not fit this network: size mismatch"):
+        start_from_(build_state(config(encoder="resnet10", width=0.125), 3, CPU), start, quiet)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="no checkpoint to start from"):
+        read_start(tmp_path / "empty")
+    with pytest.raises(UserError, match="no such checkpoint"):
+        read_start(tmp_path / "nothing.ckpt")
