@@ -1,0 +1,1 @@
+"""Checkpoints that DeepMind released with the paper, read without running anything that is in them."""
