@@ -304,7 +304,7 @@ def test_predict_says_what_is_missing(tmp_path, capsys):
     assert call("predict") == 2
     assert "semppl predict RUN IMAGES" in one_line(capsys)
     assert call("predict", tmp_path, tmp_path) == 2
-    assert "no exported model here" in one_line(capsys)
+    assert "no model that knows labels here" in one_line(capsys)
     assert call("fit") == 2
     assert "no data: semppl fit DATA" in one_line(capsys)
 

@@ -9,7 +9,7 @@ import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,7 +22,7 @@ from semppl.core.errors import RunError, UserError, choose
 from semppl.core.rundir import RunDirectory
 from semppl.fit.settings import FitSettings, stored_settings
 from semppl.presets import PRESETS, fit
-from semppl.verbs import Bench, Demo, Evaluate, Fit, Predict, Pretrain
+from semppl.verbs import Bench, Demo, Evaluate, Export, Fit, Import, Predict, Pretrain
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -50,18 +50,19 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(verb: object, arguments: list[str]) -> None:
-    if isinstance(verb, Demo):
-        _demo(verb)
-    elif isinstance(verb, Pretrain):
-        _pretrain(verb)
-    elif isinstance(verb, Fit):
-        _fit(verb)
-    elif isinstance(verb, Predict):
-        _predict(verb)
-    elif isinstance(verb, Evaluate):
-        _evaluate(verb)
-    elif isinstance(verb, Bench):
+    if isinstance(verb, Bench):
         _bench(verb, arguments)
+        return
+    table: dict[type, Callable[[Any], None]] = {
+        Demo: _demo,
+        Evaluate: _evaluate,
+        Export: _export,
+        Fit: _fit,
+        Import: _import,
+        Predict: _predict,
+        Pretrain: _pretrain,
+    }
+    table[type(verb)](verb)
 
 
 def _leave(message: str, signum: int | None, status: int) -> NoReturn:
@@ -82,6 +83,8 @@ def _parse(arguments: list[str]) -> object:
         "fit": Fit(config=start, **_stored_journey(arguments)),
         "predict": Predict(),
         "evaluate": Evaluate(),
+        "export": Export(),
+        "import": Import(),
         "pretrain": Pretrain(config=start),
         "bench": Bench(),
     }
@@ -226,6 +229,7 @@ def _predict(verb: Predict) -> None:
         workers=verb.workers,
         overwrite=verb.overwrite,
         console=Console(markup=False, stderr=True),
+        labels=verb.labels,
     )
     if table is not None:
         print(table, end="")
@@ -245,6 +249,26 @@ def _evaluate(verb: Evaluate) -> None:
     from semppl.protocols.run import run_evaluate
 
     run_evaluate(verb.runs, verb, console)
+
+
+def _export(verb: Export) -> None:
+    from rich.console import Console
+
+    from semppl.deploy.export import run_export
+
+    if not verb.run:
+        raise UserError("say which run, before any flag: semppl export RUN --format onnx")
+    run_export(Path(verb.run), verb, Console(markup=False))
+
+
+def _import(verb: Import) -> None:
+    from rich.console import Console
+
+    from semppl.released.run import import_checkpoint
+
+    if not verb.file:
+        raise UserError("say which file: semppl import FILE.pkl")
+    import_checkpoint(Path(verb.file), verb.out, overwrite=verb.overwrite, console=Console(markup=False))
 
 
 def _demo(verb: Demo) -> None:

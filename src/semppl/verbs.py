@@ -8,6 +8,7 @@ import tyro
 
 from semppl.bench.settings import BenchFlags
 from semppl.config import Config
+from semppl.deploy.settings import ExportFlags
 from semppl.fit.settings import FitSettings
 from semppl.protocols.settings import EvaluateFlags
 
@@ -61,13 +62,16 @@ class Fit(FitSettings):
 class Predict:
     """Label images with the model of a run: path, label, probability, vote share, nearest labelled images.
 
-    Only the folder model/ of the run is needed.
+    Only the folder model/ of the run is needed, or with --labels any network that semppl.load reads.
     """
 
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ""
     """A run directory, or the folder of an exported model."""
     images: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="IMAGES")] = ""
     """A folder of images, or one image."""
+    labels: Path | None = None
+    """For a network that knows no labels, such as imported weights: a table `path,label` of some images in
+    the folder, or class folders elsewhere. They vote, and a linear classifier is fitted to their features."""
     out: Path | None = None
     """File for the table; by default it is printed."""
     device: str = "auto"
@@ -90,6 +94,34 @@ class Evaluate(EvaluateFlags):
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
     """One run directory or several."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export(ExportFlags):
+    """Write the network of a run in the format of another library, and check that it answers the same there.
+
+    RUN is a folder that fit, pretrain, import or export wrote.
+    """
+
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ""
+    """Whose network."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Import:
+    """Turn a checkpoint that DeepMind released (FILE.pkl) into a run for evaluate, predict and export.
+
+    The file is read by a reader that runs none of it. pretrain starts from the result with --init-from.
+    """
+
+    file: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")] = ""
+    """A pickle such as resnet_50_1x_10_pct.pkl."""
+    out: Path | None = None
+    """Run directory; by default runs/NAME."""
+    overwrite: bool = False
+    """Replace a run that is already in --out."""
+    debug: bool = False
+    """Show the traceback of an error."""
 
 
 @dataclass(frozen=True, kw_only=True)

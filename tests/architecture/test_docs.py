@@ -42,7 +42,7 @@ def test_links_resolve(page):
 
 def test_every_flag_in_the_documents_exists(capsys):
     text = ""
-    for verb in ("pretrain", "demo", "bench", "fit", "predict", "evaluate"):
+    for verb in ("pretrain", "demo", "bench", "fit", "predict", "evaluate", "export", "import"):
         with pytest.raises(SystemExit):
             main([verb, "--help"])
         text += capsys.readouterr().out

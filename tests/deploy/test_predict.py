@@ -6,10 +6,11 @@ import pytest
 import torch
 from rich.console import Console
 from tests.conftest import save_stripes
+from tests.deploy.conftest import build
 from tests.deploy.test_model import make
 
 from semppl.core.errors import UserError
-from semppl.deploy.model import save_model
+from semppl.deploy.model import save_model, save_network
 from semppl.deploy.predict import predict, predict_folder, prediction_table, share_of
 from semppl.evaluate.bank import Answer
 from semppl.evaluate.features import extract_features
@@ -23,9 +24,10 @@ def pixels():
 def test_labels_are_those_of_the_classifier_and_votes_those_of_the_bank(pixels):
     model = make()
     said = predict(model, pixels)
-    features = extract_features(model.encoder, pixels, size=8, mean_3=model.mean_3, std_3=model.std_3)
+    network = model.network
+    features = extract_features(network.encoder, pixels, size=8, mean_3=network.mean_3, std_3=network.std_3)
     with torch.no_grad():
-        probability = model.head(features).softmax(1)
+        probability = network.logits(features).softmax(1)
     assert torch.equal(said.labels_N, probability.argmax(1))
     assert torch.allclose(said.probability_N, probability.max(1).values)
     assert torch.equal(said.answer.near_NK, model.bank.ask(features).near_NK)
@@ -90,7 +92,7 @@ def test_a_folder_or_a_file_with_the_model_alone(tmp_path):
     assert [row.split(",")[0] for row in table.splitlines()[1:]] == [f"deep/00{i}.png" for i in range(3)]
     assert "left out: bad.png" in words.getvalue()
     assert ask(tmp_path / "new", tmp_path / "out.csv") is None
-    assert (tmp_path / "out.csv").read_text() == table
+    assert (tmp_path / "out.csv").read_text(errors="surrogateescape") == table
     with pytest.raises(UserError, match=r"out.csv is there already"):
         ask(tmp_path / "new", tmp_path / "out.csv")
     ask(tmp_path / "new", tmp_path / "out.csv", overwrite=True)
@@ -100,3 +102,31 @@ def test_a_folder_or_a_file_with_the_model_alone(tmp_path):
         ask(tmp_path / "new" / "bad.png")
     with pytest.raises(UserError, match="no such folder to write to"):
         ask(tmp_path / "new", tmp_path / "nowhere" / "out.csv")
+
+
+def test_images_are_cut_as_the_network_wants_them(pixels):
+    large = torch.randint(256, (3, 3, 20, 20), dtype=torch.uint8)
+    models = [replace(make(), network=build(crop=crop)) for crop in ("middle", "deepmind")]
+    for model in models:
+        network = model.network
+        with torch.no_grad():
+            expected = network.features(torch.stack([network.preprocess(image) for image in large]))
+        assert torch.allclose(predict(model, large).features_SF, expected, atol=1e-5)
+    middle, deepmind = (predict(model, large).features_SF for model in models)
+    assert not torch.allclose(middle, deepmind, atol=1e-3)
+
+
+def test_a_network_without_labels_answers_by_those_of_the_user(tmp_path, quiet):
+    save_network(build(classes=()), tmp_path / "net")
+    save_stripes(tmp_path / "new", [0, 1, 0, 1, 0, 1, 0, 1])
+    table = tmp_path / "labels.csv"
+    table.write_text("path,label\n" + "".join(f"00{i}.png,{'ab'[i % 2]}\n" for i in range(4)))
+    for label, name in enumerate("ab"):
+        save_stripes(tmp_path / "other" / name, [label] * 2, seed=1)
+    how = {"device": "cpu", "workers": 0, "overwrite": False, "console": quiet}
+    for labels in (table, tmp_path / "other"):
+        text = predict_folder(tmp_path / "net", tmp_path / "new", None, labels=labels, **how)
+        rows = list(csv.DictReader(io.StringIO(text)))
+        assert [row["label"] for row in rows] == list("abababab"), labels
+    with pytest.raises(UserError, match="give some, with --labels"):
+        predict_folder(tmp_path / "net", tmp_path / "new", None, **how)

@@ -4,10 +4,10 @@ Shapes: L labelled images, F features, Y classes.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -16,45 +16,36 @@ from torch import Tensor, nn
 
 from semppl.core.errors import UserError
 from semppl.core.rundir import write_atomically, write_text
+from semppl.deploy.network import Architecture, Network
 from semppl.evaluate.bank import LabelledBank
-from semppl.nets.encoder import create_encoder
+from semppl.views.preprocessing import Preprocessing
 
+R = TypeVar("R")
 Decides = Literal["k-NN", "linear", "fine-tuned"]
 FORMAT: Final = 1
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 
 
 @dataclass(frozen=True)
-class Architecture:
-    """What `create_encoder` is asked for."""
-
-    encoder: str
-    width: float
-    stem: str
-
-
-@dataclass(frozen=True)
 class Model:
     """Images → label, probability, votes of the nearest labelled images."""
 
-    architecture: Architecture
-    encoder: nn.Module
-    head: nn.Module
-    """Features → logits."""
+    network: Network
+    """With a classifier."""
     decides: Decides
     bank: LabelledBank
     bank_names: Sequence[str]
     """Files of the labelled images."""
-    classes: tuple[str, ...]
-    size: int
-    mean_3: Tensor
-    std_3: Tensor
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Their names."""
+        return self.network.classes
 
     def to(self, device: torch.device) -> "Model":
-        """Move its networks and statistics; the bank stays where it is."""
-        self.encoder.to(device)
-        self.head.to(device)
-        return Model(**{**vars(self), "mean_3": self.mean_3.to(device), "std_3": self.std_3.to(device)})
+        """Move its network; the bank stays where it is."""
+        self.network.to(device)
+        return self
 
 
 def linear_head(weight_YF: Tensor, bias_Y: Tensor) -> nn.Linear:
@@ -68,64 +59,105 @@ def linear_head(weight_YF: Tensor, bias_Y: Tensor) -> nn.Linear:
 
 def save_model(model: Model, folder: Path) -> None:
     """model.safetensors and config.json, each written as a whole or not at all."""
-    tensors = {f"encoder.{name}": value for name, value in model.encoder.state_dict().items()}
-    tensors |= {f"head.{name}": value for name, value in model.head.state_dict().items()}
-    tensors |= {"bank.features": model.bank.features_LF, "bank.labels": model.bank.labels_L}
+    bank = {"bank.features": model.bank.features_LF, "bank.labels": model.bank.labels_L}
+    _save(
+        model.network,
+        folder,
+        bank,
+        {
+            "decides": model.decides,
+            "neighbours": model.bank.k,
+            "labelled_images": list(model.bank_names),
+        },
+    )
+
+
+def save_network(network: Network, folder: Path) -> None:
+    """The same without anything that votes: an encoder alone, or with a classifier."""
+    _save(network, folder, {}, {})
+
+
+def _save(
+    network: Network, folder: Path, more_tensors: Mapping[str, Tensor], more: Mapping[str, object]
+) -> None:
+    tensors = {**network.state_dict(), **more_tensors}
     tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    how = network.preprocessing
     config: dict[str, Any] = {
         "format": FORMAT,
-        "architecture": vars(model.architecture),
-        "classes": list(model.classes),
-        "input_size": model.size,
-        "normalisation": {"mean": model.mean_3.tolist(), "std": model.std_3.tolist()},
-        "decides": model.decides,
-        "neighbours": model.bank.k,
-        "labelled_images": list(model.bank_names),
+        "architecture": vars(network.architecture),
+        "classes": list(network.classes),
+        "input_size": how.size,
+        "crop": how.crop,
+        "normalisation": {"mean": list(how.mean), "std": list(how.std)},
+        **more,
     }
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / WEIGHTS, lambda file: file.write(save(tensors)))
     write_text(folder / CONFIG, json.dumps(config, indent=1, ensure_ascii=True) + "\n")
 
 
+def model_folder(path: Path) -> Path | None:
+    """The folder that was written, be it given or the run directory around it."""
+    places = (path / "model", path)
+    return next((each for each in places if (each / CONFIG).is_file() and (each / WEIGHTS).is_file()), None)
+
+
 def load_model(path: Path) -> Model:
     """From the folder that was written, or from the run directory around it."""
-    folder = path / "model" if (path / "model" / CONFIG).is_file() else path
-    if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
-        raise UserError(f"{path}: no exported model here ({CONFIG} and {WEIGHTS}): run `semppl fit` first")
+    folder = model_folder(path)
+    if folder is None:
+        raise UserError(
+            f"{path}: no model that knows labels here ({CONFIG} and {WEIGHTS}): run `semppl fit` first, or "
+            "give labelled images with --labels"
+        )
+    return _read(folder, _model)
+
+
+def load_network(folder: Path) -> Network:
+    """From the folder alone, whatever else it holds."""
+    return _read(folder, _network)
+
+
+def _read(folder: Path, assembled: Callable[[dict[str, Any], dict[str, Tensor]], R]) -> R:
     try:
         config = json.loads((folder / CONFIG).read_text())
-        tensors = load_file(folder / WEIGHTS)
-        if config["format"] != FORMAT:
-            raise UserError(f"{folder}: written by another version (format {config['format']})")
-        return _assembled(config, tensors)
+        if config.get("format") != FORMAT:
+            found = f"version (format {config['format']})" if "format" in config else "library"
+            raise UserError(f"{folder}: written by another {found}: give a model of semppl")
+        if assembled is _model and "decides" not in config:
+            raise UserError(f"{folder}: no labelled images are in this model: give some, with --labels")
+        return assembled(config, load_file(folder / WEIGHTS))
     except (json.JSONDecodeError, SafetensorError, KeyError, TypeError, RuntimeError) as error:
         reason = (str(error).splitlines() or [""])[0]
         raise UserError(f"{folder}: not a readable model ({type(error).__name__}: {reason})") from error
 
 
-def _assembled(config: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
+def _network(config: dict[str, Any], tensors: dict[str, Tensor]) -> Network:
     architecture = Architecture(**config["architecture"])
-    encoder = create_encoder(
-        architecture.encoder,
-        width=architecture.width,
-        stem=architecture.stem,  # type: ignore[arg-type]  # checked there
-    )
-    encoder.load_state_dict(_below("encoder.", tensors))
-    head = _head(_below("head.", tensors))
-    classes = tuple(config["classes"])
+    head, normalisation = _below("head.", tensors), config["normalisation"]
+    return Network(
+        architecture,
+        architecture.create(_below("encoder.", tensors)),
+        Preprocessing(
+            size=config["input_size"],
+            mean=tuple(normalisation["mean"]),
+            std=tuple(normalisation["std"]),
+            crop=config.get("crop", "middle"),  # models of the first version have no other
+        ),
+        head=_head(head) if head else None,
+        classes=tuple(config["classes"]),
+    ).eval()
+
+
+def _model(config: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
     return Model(
-        architecture=architecture,
-        encoder=encoder.eval(),
-        head=head.eval(),
+        network=_network(config, tensors),
         decides=config["decides"],
         bank=LabelledBank(
-            tensors["bank.features"], tensors["bank.labels"], len(classes), config["neighbours"]
+            tensors["bank.features"], tensors["bank.labels"], len(config["classes"]), config["neighbours"]
         ),
         bank_names=tuple(config["labelled_images"]),
-        classes=classes,
-        size=config["input_size"],
-        mean_3=torch.tensor(config["normalisation"]["mean"]),
-        std_3=torch.tensor(config["normalisation"]["std"]),
     )
 
 

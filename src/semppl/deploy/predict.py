@@ -18,7 +18,9 @@ from semppl.data.files import check_file
 from semppl.data.images import ImageFiles, Images
 from semppl.data.paths import Paths
 from semppl.data.scan import Bad, scan
+from semppl.deploy.load import load
 from semppl.deploy.model import Model, load_model
+from semppl.deploy.teach import read_labels, taught
 from semppl.evaluate.bank import TEMPERATURE, Answer
 from semppl.evaluate.features import whole_batches
 from semppl.train.device import choose_device
@@ -60,18 +62,20 @@ def predict(
     kept_N = torch.zeros(len(images), dtype=torch.bool)
     kept_N[sample_S] = True
     labels, probabilities, answers, features = [], [], [], []
+    network = model.network
     done = 0
     for views in whole_batches(
         images,
-        size=model.size,
-        mean_3=model.mean_3,
-        std_3=model.std_3,
+        size=network.preprocessing.size,
+        mean_3=network.mean_3,
+        std_3=network.std_3,
+        prepare=network.preprocessing.prepare,
         batch_size=256,
         workers=workers,
         problems=problems,
     ):
-        features_BF = model.encoder(views).float()
-        probability_BY = model.head(features_BF).float().softmax(1).cpu()
+        features_BF = network.features(views).float()
+        probability_BY = network.logits(features_BF).float().softmax(1).cpu()
         answer = model.bank.ask(features_BF.cpu())
         best = (answer.share_N, answer.labels_N) if model.decides == "k-NN" else probability_BY.max(1)
         probabilities.append(best[0])
@@ -139,13 +143,21 @@ def predict_folder(
     workers: int | None,
     overwrite: bool,
     console: Console,
+    labels: Path | None = None,
 ) -> str | None:
-    """The verb `predict`: a table of a folder's images, written to `out` or given back."""
-    model = load_model(model_folder).to(choose_device(device))
+    """The verb `predict`: a table of a folder's images, written to `out` or given back.
+
+    With `labels`, a table of images in the folder or class folders elsewhere, any network answers.
+    """
     if out is not None and out.exists() and not overwrite:
         raise UserError(f"{out} is there already: choose another --out, or use --overwrite")
     if out is not None and not out.absolute().parent.is_dir():
         raise UserError(f"{out}: no such folder to write to")
+    if labels is None:
+        model = load_model(model_folder).to(choose_device(device))
+    else:
+        network = load(model_folder, choose_device(device))
+        model = taught(network, read_labels(images, labels, workers), workers=workers, console=console)
     files, bad = _found(images, workers)
     damaged: set[str] = set()
     with StageProgress(console, "predicting", len(files)) as progress:

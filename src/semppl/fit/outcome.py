@@ -11,10 +11,10 @@ from typing import Final
 
 from torch import Tensor, nn
 
-from semppl.config import required
 from semppl.core.labels import UNLABELLED
 from semppl.core.rundir import RunDirectory, write_text
-from semppl.deploy.model import Architecture, Decides, Model, linear_head, load_model, save_model
+from semppl.deploy.model import Decides, Model, linear_head, load_model, save_model
+from semppl.deploy.network import Architecture, Network
 from semppl.deploy.predict import Predictions, predict, prediction_table
 from semppl.evaluate.advice import label_next, suspicious
 from semppl.evaluate.bank import Answer, build_bank
@@ -46,19 +46,18 @@ def final_model(desk: Desk, online: Projected, decides: Decides, tuning: Tuning 
     if head is None:
         fit = desk.linear(features_LF, labels_L)
         head = linear_head(fit.weight_YF, fit.bias_Y)
-    net = desk.config.net
-    mean_3, std_3 = desk.statistics
-    return Model(
-        architecture=Architecture(required(net.encoder), required(net.width), required(net.stem)),
-        encoder=encoder.eval(),
+    network = Network(
+        Architecture.of(desk.config.net),
+        encoder.eval(),
+        desk.preprocessing,
         head=head.eval(),
+        classes=dataset.classes,
+    )
+    return Model(
+        network=network,
         decides=decides,
         bank=build_bank(features_LF, labels_L, classes),
         bank_names=[dataset.names[i] for i in index_L.tolist()],
-        classes=dataset.classes,
-        size=desk.size,
-        mean_3=mean_3,
-        std_3=std_3,
     ).to(desk.device)
 
 

@@ -1,0 +1,70 @@
+"""`semppl.load`: a network from wherever it lies."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from semppl.config import Config, from_yaml, required
+from semppl.core.errors import UserError
+from semppl.core.rundir import RunDirectory
+from semppl.deploy.model import linear_head, load_network, model_folder
+from semppl.deploy.network import Architecture, Network
+from semppl.train.build import normalisation
+from semppl.train.pretrain import load_for
+from semppl.train.state import load_checkpoint, newest_checkpoint
+from semppl.views.preprocessing import Preprocessing
+
+_ENCODER = "encoder."
+
+
+def load(path: str | Path, device: str | torch.device = "cpu") -> Network:
+    """The network of a run, of an exported folder or of imported weights, in evaluation mode.
+
+    After `semppl fit` it answers with logits of its `classes`, otherwise with features. Images are made ready
+    by its `preprocess`:
+
+        network = semppl.load("runs/photos")
+        network(network.preprocess("cat.jpg")[None])
+    """
+    path = Path(path)
+    folder = model_folder(path)
+    network = load_network(folder) if folder is not None else _from_run(path)
+    return network.to(device)
+
+
+def _from_run(path: Path) -> Network:
+    run = RunDirectory(path)
+    if not run.exists:
+        raise UserError(f"{path}: neither a run nor an exported model")
+    file = newest_checkpoint(run)
+    if file is None:
+        raise UserError(f"{path}: no checkpoint yet: go on with `semppl pretrain --resume --out {path}`")
+    content = load_checkpoint(file)
+    config = from_yaml(content["config"])
+    architecture = Architecture.of(config.net)
+    online: dict[str, Tensor] = content["state"]["online"]
+    weights = {key.removeprefix(_ENCODER): value for key, value in online.items() if key.startswith(_ENCODER)}
+    try:
+        encoder = architecture.create(weights)
+    except RuntimeError as error:
+        raise UserError(f"{file}: its weights do not fit the network of {run.config}") from error
+    classifier = content.get("classifier")
+    return Network(
+        architecture,
+        encoder,
+        _preprocessing(content, config),
+        head=None if classifier is None else linear_head(classifier["weight"], classifier["bias"]),
+        classes=() if classifier is None else tuple(classifier["classes"]),
+    ).eval()
+
+
+def _preprocessing(content: dict[str, Any], config: Config) -> Preprocessing:
+    """As stored; the first checkpoints did not, so their statistics are taken from the images once more."""
+    if "preprocessing" in content:
+        return Preprocessing.from_json(content["preprocessing"])
+    dataset = load_for(config, torch.device("cpu"), Console(quiet=True))
+    mean_3, std_3 = normalisation(config, dataset)
+    return Preprocessing(required(config.views.large_size), tuple(mean_3.tolist()), tuple(std_3.tolist()))

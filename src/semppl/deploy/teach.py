@@ -1,0 +1,63 @@
+"""A model from a network and a few labelled images: nothing is trained but a linear layer.
+
+Shapes: L labelled images, F features.
+"""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from semppl.data.dataset import Dataset
+from semppl.data.request import Request
+from semppl.data.source import load_dataset
+from semppl.deploy.model import Model, linear_head
+from semppl.deploy.network import Network
+from semppl.evaluate.bank import build_bank
+from semppl.evaluate.features import extract_features
+from semppl.evaluate.linear import fit_linear
+from semppl.train.progress import StageProgress
+
+
+def read_labels(images: Path, labels: Path, workers: int | None) -> Dataset:
+    """Labelled images: class folders of their own, or a table of some images in a folder."""
+    own = labels.is_dir()
+    request = Request(
+        source=str(labels if own else images),
+        labels=None if own else str(labels),
+        label_fraction=1.0 if own else None,
+        memory=0,
+        workers=workers,
+    )
+    return load_dataset(request)
+
+
+def taught(network: Network, dataset: Dataset, *, workers: int | None, console: Console) -> Model:
+    """The labelled images vote, and a linear classifier of their features decides."""
+    index_L = dataset.labelled_L
+    labels_L, classes = dataset.labels_M[index_L], len(dataset.classes)
+    how = network.preprocessing
+    with StageProgress(console, "features of labelled images", len(index_L)) as progress:
+        features_LF = extract_features(
+            network.encoder,
+            dataset.images[index_L],
+            size=how.size,
+            mean_3=network.mean_3,
+            std_3=network.std_3,
+            batch_size=256,
+            workers=workers,
+            prepare=how.prepare,
+            advance=progress.advance,
+        )
+    fit = fit_linear(features_LF, labels_L, classes=classes, seed=0, device=network.mean_3.device)
+    return Model(
+        network=Network(
+            network.architecture,
+            network.encoder,
+            how,
+            head=linear_head(fit.weight_YF, fit.bias_Y).eval(),
+            classes=dataset.classes,
+        ).to(network.mean_3.device),
+        decides="linear",
+        bank=build_bank(features_LF, labels_L, classes),
+        bank_names=[dataset.names[i] for i in index_L.tolist()],
+    )

@@ -1,0 +1,73 @@
+import pytest
+import torch
+from rich.console import Console
+from tests.conftest import tiny_config
+
+import semppl
+from semppl.core.errors import UserError
+from semppl.core.rundir import RunDirectory
+from semppl.deploy.load import load
+from semppl.deploy.model import save_model, save_network
+from semppl.evaluate.features import extract_features
+from semppl.train.pretrain import load_for, pretrain
+from semppl.train.state import load_checkpoint, newest_checkpoint
+
+
+@pytest.fixture
+def run(npz, tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    pretrain(tiny_config(npz), run, console=Console(quiet=True))
+    return run
+
+
+def test_it_is_a_name_of_the_package():
+    assert semppl.load is load
+    with pytest.raises(AttributeError, match="'semppl' has no attribute 'lode'"):
+        semppl.lode  # noqa: B018
+
+
+def test_a_run_gives_its_encoder_and_how_it_saw_images(run, npz):
+    network = load(run.path)
+    assert network.head is None
+    assert network.classes == ()
+    stored = load_checkpoint(newest_checkpoint(run))["state"]["online"]
+    mine = network.encoder.state_dict()
+    assert all(torch.equal(mine[name], stored[f"encoder.{name}"]) for name in mine)
+    dataset = load_for(tiny_config(npz), torch.device("cpu"))
+    mean_3, std_3 = dataset.statistics()
+    expected = extract_features(network.encoder, dataset.images[:5], size=8, mean_3=mean_3, std_3=std_3)
+    with torch.no_grad():
+        found = network(torch.stack([network.preprocess(image) for image in dataset.images[:5]]))
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_a_checkpoint_from_before_statistics_were_kept_takes_them_from_its_images(run):
+    expected = load(run.path).preprocessing
+    file = newest_checkpoint(run)
+    content = load_checkpoint(file)
+    del content["preprocessing"]
+    torch.save(content, file)
+    assert load(run.path).preprocessing == expected
+
+
+def test_a_model_beats_the_checkpoint_beside_it(run, make_model, make_network):
+    save_model(make_model(), run.model)
+    assert load(run.path).classes == ("cat", "dog", "owl")
+    assert load(run.model).classes == ("cat", "dog", "owl")
+    save_network(make_network(classes=()), run.path / "alone")
+    assert load(str(run.path / "alone")).head is None
+
+
+def test_what_cannot_be_read_is_one_line(run, tmp_path):
+    with pytest.raises(UserError, match="neither a run nor an exported model"):
+        load(tmp_path / "nothing")
+    file = newest_checkpoint(run)
+    content = load_checkpoint(file)
+    del content["state"]["online"]["encoder.conv1.weight"]
+    torch.save(content, file)
+    with pytest.raises(UserError, match="its weights do not fit the network of"):
+        load(run.path)
+    for each in run.checkpoints.glob("step*"):
+        each.unlink()
+    with pytest.raises(UserError, match="no checkpoint yet"):
+        load(run.path)
