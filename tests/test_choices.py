@@ -115,6 +115,6 @@ def test_the_choices_in_words():
 
 def test_an_encoder_of_one_size_gets_it():
     one = replace(fit(), net=replace(fit().net, encoder="timm:mixer_b16_224"))
-    assert choose_network(one, facts(only_size=224)).views.large_size == 224
+    assert choose_network(one, facts(fitting=lambda _: 224)).views.large_size == 224
     own = replace(one, views=replace(one.views, large_size=112))
-    assert choose_network(own, facts(only_size=224)).views.large_size == 112, "the user's word counts"
+    assert choose_network(own, facts(fitting=lambda _: 224)).views.large_size == 112, "the user's word counts"

@@ -133,3 +133,11 @@ def test_a_micro_batch_must_divide_the_batch():
     for size in (1, 32):
         with pytest.raises(UserError, match="--micro-batch is"):
             resolved(Config(batch_size=16, micro_batch=size), image_size=8, num_images=100)
+
+
+def test_views_have_sizes_that_the_encoder_takes():
+    c = resolved(Config(), image_size=40, num_images=100, fitting=lambda size: -(-size // 16) * 16)
+    assert (c.views.large_size, c.views.small_size) == (48, 32)
+    given = Config(views=ViewsConfig(large_size=40, small_size=20))
+    c = resolved(given, image_size=64, num_images=100, fitting=lambda _: 224)
+    assert (c.views.large_size, c.views.small_size) == (40, 20), "the user's word counts"

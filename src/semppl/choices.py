@@ -4,7 +4,7 @@ Every choice is a value of the configuration, printed and kept in the run direct
 user wrote.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,6 +13,10 @@ from semppl.config import Config, OptimConfig
 _ADAMW_PEAK: Final = 0.002
 # a fifth of an image of 8 px is a spot of 3 px: below this size views hold at least half of an image
 _TINY, _TINY_AREA = 16, 0.5
+
+
+def _any_size(size: int) -> int:
+    return size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +30,8 @@ class Facts:
     gpu: bool
     grey: bool = False
     """No image has colours: changing them would change nothing."""
-    only_size: int | None = None
-    """The one side of images that the encoder takes, where it takes no other."""
+    fitting: Callable[[int], int] = _any_size
+    """The side of images that the encoder takes which is nearest to one wanted."""
 
 
 def choose_network(config: Config, facts: Facts) -> Config:
@@ -40,9 +44,7 @@ def choose_network(config: Config, facts: Facts) -> Config:
     most = 224 if facts.gpu else 64
     size = min(facts.image_size, most)
     ours = not (net.encoder or "").startswith("timm:")
-    if not ours:  # many of timm's models want multiples of their patches
-        size = max(size // 32 * 32, 32)
-    size = views.large_size or facts.only_size or size
+    size = views.large_size or facts.fitting(size)
     deep = facts.gpu and size > 64 and facts.num_images >= 20_000
     small_stem = size <= (64 if facts.gpu else 40)
     batch = 2 ** max(min(facts.num_images // 8, 512 if facts.gpu else 128).bit_length() - 1, 1)

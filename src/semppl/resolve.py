@@ -1,6 +1,7 @@
 """What a configuration leaves open, chosen from the data; and what cannot work, refused."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -12,8 +13,22 @@ T = TypeVar("T")
 POSITIVE = sys.float_info.min
 
 
-def resolved(config: Config, *, image_size: int, num_images: int, num_classes: int = 1) -> Config:
-    """The configuration with every choice made; what cannot work is refused here, before anything runs."""
+def _any_size(size: int) -> int:
+    return size
+
+
+def resolved(
+    config: Config,
+    *,
+    image_size: int,
+    num_images: int,
+    num_classes: int = 1,
+    fitting: Callable[[int], int] = _any_size,
+) -> Config:
+    """The configuration with every choice made; what cannot work is refused here, before anything runs.
+
+    `fitting` says which side of a view the encoder takes that is nearest to one wanted.
+    """
     if num_images < 2:
         raise UserError(f"the data has {num_images} image: at least 2 are needed")
     batch_size = _first(config.batch_size, 2 ** max(min(num_images // 8, 512).bit_length() - 1, 1))
@@ -22,7 +37,7 @@ def resolved(config: Config, *, image_size: int, num_images: int, num_classes: i
     steps = config.total_steps(num_images)
     long = steps >= 20_000
     views, net, method = config.views, config.net, config.method
-    large = _first(views.large_size, min(image_size, 224))
+    large = _first(views.large_size, fitting(min(image_size, 224)))
     tiny = large <= 64
     return replace(
         config,
@@ -33,7 +48,7 @@ def resolved(config: Config, *, image_size: int, num_images: int, num_classes: i
         views=replace(
             views,
             large_size=large,
-            small_size=_first(views.small_size, 96 if large == 224 else max(large // 2, 1)),
+            small_size=_first(views.small_size, fitting(96 if large == 224 else max(large // 2, 1))),
             recipe=views.recipe or ("small_images" if tiny else "paper"),
         ),
         net=replace(

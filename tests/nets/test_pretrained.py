@@ -3,7 +3,7 @@ import torch
 
 from semppl.core.errors import UserError
 from semppl.nets.encoder import create_encoder
-from semppl.nets.pretrained import create_timm, normalisation_of, only_size_of
+from semppl.nets.pretrained import create_timm, fitting_size, normalisation_of, own_size
 
 
 @pytest.mark.parametrize("name", ["test_resnet", "test_vit"])
@@ -20,11 +20,28 @@ def test_the_statistics_that_its_weights_expect():
 
 
 @pytest.mark.parametrize(
-    ("name", "size"),
-    [("swin_tiny_patch4_window7_224", 224), ("test_vit", None), ("test_resnet", None), ("", None)],
+    ("name", "wanted", "found"),
+    [
+        ("timm:test_resnet", 40, 40),
+        ("timm:vit_tiny_patch16_224", 64, 64),
+        ("timm:vit_tiny_patch16_224", 40, 48),  # the next multiple of its patches
+        ("timm:eva02_tiny_patch14_224", 64, 70),
+        ("timm:convnext_atto", 8, 32),  # too small for its strides
+        ("timm:swin_tiny_patch4_window7_224", 64, 224),  # no other than its own
+        ("timm:nothing", 64, 64),  # said elsewhere
+        ("resnet18", 17, 17),
+        ("", 17, 17),
+    ],
 )
-def test_models_that_take_one_size_alone_are_known(name, size):
-    assert only_size_of(f"timm:{name}") == size
+def test_the_size_that_a_model_takes(name, wanted, found):
+    assert fitting_size(name, wanted) == found
+
+
+def test_the_size_of_its_weights():
+    assert own_size("timm:vit_tiny_patch16_224") == 224
+    assert own_size("timm:vit_base_patch14_dinov2") == 518
+    assert own_size("resnet18") == own_size("timm:resnet18") == 224
+    assert own_size("timm:nothing") is None
 
 
 def test_unknown_names_are_answered_with_near_ones():

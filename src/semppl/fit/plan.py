@@ -1,6 +1,7 @@
 """From the data and a time to a configuration, with every choice said aloud."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import torch
@@ -9,7 +10,7 @@ from semppl.choices import Facts, choose_network, choose_queue, epochs_for, told
 from semppl.config import Config
 from semppl.core.errors import UserError
 from semppl.data.dataset import Dataset
-from semppl.nets.pretrained import only_size_of
+from semppl.nets.pretrained import fitting_size
 from semppl.train.build import normalisation
 from semppl.train.estimate import estimate
 from semppl.train.pretrain import resolved_for
@@ -36,7 +37,7 @@ def planned(
         num_classes=len(dataset.classes),
         gpu=device.type == "cuda",
         grey=dataset.grey,
-        only_size=only_size_of(config.net.encoder or ""),
+        fitting=partial(fitting_size, config.net.encoder or ""),
     )
     given = config.batch_size is not None
     config = choose_network(config, facts)

@@ -1,5 +1,6 @@
 """Any image model of timm as an encoder, with fresh weights or its own."""
 
+from functools import lru_cache
 from typing import Final, final
 
 import timm
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from semppl.core.errors import UserError
 
 PREFIX: Final = "timm:"
+_PATCHES: Final = (14, 16, 32)
 
 
 @final
@@ -55,19 +57,36 @@ def _create(name: str, pretrained: bool) -> nn.Module:
         return timm.create_model(name, pretrained=pretrained, num_classes=0)
 
 
-def only_size_of(name: str) -> int | None:
-    """The one side of images that a model takes, where it takes no other: found by trying another one."""
+def own_size(name: str) -> int | None:
+    """The side of images that the model's weights were trained on."""
     name = name.removeprefix(PREFIX)
     config = get_pretrained_cfg(name) if timm.is_model(name) else None
-    if config is None or not config.fixed_input_size:
-        return None
-    size = int(config.input_size[-1])
+    return None if config is None else int(config.input_size[-1])
+
+
+@lru_cache(maxsize=64)
+def fitting_size(name: str, wanted: int) -> int:
+    """The side of images that a model takes which is nearest to the one wanted: found by trying.
+
+    Some take multiples of their patches alone, some no other size than their own. Where nothing helps, or
+    the encoder is not one of timm, it is what was wanted.
+    """
+    model = name.removeprefix(PREFIX)
+    if not name.startswith(PREFIX) or not timm.is_model(model):
+        return wanted
+    own = own_size(name)
+    tried = [wanted, *sorted(-(-wanted // patch) * patch for patch in _PATCHES), *([own] if own else [])]
+    with torch.device("meta"):
+        net = _create(model, pretrained=False).eval()
+        return next((size for size in tried if _takes(net, size)), wanted)
+
+
+def _takes(net: nn.Module, size: int) -> bool:
     try:
-        with torch.device("meta"):
-            _create(name, pretrained=False).eval()(torch.empty(1, 3, size // 2, size // 2))
+        net(torch.empty(1, 3, size, size))
     except (AssertionError, RuntimeError, ValueError):
-        return size
-    return None
+        return False
+    return True
 
 
 def normalisation_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:

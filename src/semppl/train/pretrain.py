@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from semppl.data.scan import bad_table
 from semppl.data.source import load_dataset
 from semppl.data.splits import digest, split_table
 from semppl.data.streaming import StreamingFeed
+from semppl.nets.pretrained import fitting_size, own_size
 from semppl.resolve import resolved
 from semppl.train.build import Training, build_training, uses_queue
 from semppl.train.curves import write_curves
@@ -132,12 +134,17 @@ def pretrain(
 
 
 def resolved_for(config: Config, dataset: Dataset) -> Config:
-    """Every choice that the data decides."""
+    """Every choice that the data decides, or the encoder: one of timm with its own weights sees images as
+    they did.
+    """
+    encoder = config.net.encoder or ""
+    own = own_size(encoder) if config.net.pretrained else None
     return resolved(
         config,
-        image_size=dataset.size,
+        image_size=own or dataset.size,
         num_images=len(dataset.labels_M),
         num_classes=len(dataset.classes),
+        fitting=partial(fitting_size, encoder),
     )
 
 
