@@ -4,11 +4,15 @@ import importlib
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
+from tests.deploy.conftest import build
 from torch.nn import functional as F
 
 from semppl.cli import main
+from semppl.deploy.model import save_network
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -68,3 +72,14 @@ def test_every_symbol_of_the_algorithm_exists():
         for path in re.findall(r"`(tests/[\w/.]+)`", cell):
             assert (ROOT / path).exists(), path
     assert pairs > 25
+
+
+def test_the_python_of_the_weights_runs(tmp_path, monkeypatch):
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "weights.md").read_text(), flags=re.S)
+    save_network(build(), tmp_path / "runs" / "photos-fit-seed0" / "model")
+    Image.fromarray(np.zeros((20, 30, 3), np.uint8)).save(tmp_path / "cat.jpg")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(code, names)
+    assert names["network"].classes == ("cat", "dog", "owl")
+    assert names["x"].shape == (1, 3, 8, 8)

@@ -152,5 +152,5 @@ def test_what_is_refused_leaves_nothing_behind(bare, tmp_path):
         import_checkpoint(file, tmp_path / "run", overwrite=False, console=Console(quiet=True))
     assert not (tmp_path / "run").exists()
     run, _ = bare
-    with pytest.raises(UserError, match="is not empty"):
+    with pytest.raises(UserError, match="is not empty: replace it with --overwrite"):
         import_checkpoint(file, run.path, overwrite=False, console=Console(quiet=True))

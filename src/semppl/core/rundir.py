@@ -55,13 +55,15 @@ class RunDirectory:
     def _full(self) -> bool:
         return self.path.is_dir() and any(self.path.iterdir())
 
-    def require_free(self, *, overwrite: bool) -> None:
+    def require_free(self, *, overwrite: bool, resumable: bool = True) -> None:
         """Refuse a place where a new run would be in somebody's way."""
         if self.path.is_file():
             raise UserError(f"{self.path} is a file: choose another --out")
         if self._full and not overwrite:
-            hint = "go on with --resume, replace it with --overwrite, or choose another --out"
-            raise UserError(f"{self.path} is not empty: {hint}")
+            hint = "go on with --resume, " if resumable else ""
+            raise UserError(
+                f"{self.path} is not empty: {hint}replace it with --overwrite, or choose another --out"
+            )
         if self._full and not self.exists:
             raise UserError(
                 f"{self.path} holds no run of ours, so it is not overwritten: choose another --out"

@@ -25,7 +25,7 @@ PREPROCESSING: Final = Preprocessing(224, (0.485, 0.456, 0.406), (0.229, 0.224, 
 def import_checkpoint(file: Path, out: Path | None, *, overwrite: bool, console: Console) -> RunDirectory:
     """Read, convert, write; nothing is written before every tensor has found its place."""
     run = RunDirectory(out or Path("runs") / file.stem)
-    run.require_free(overwrite=overwrite)
+    run.require_free(overwrite=overwrite, resumable=False)
     converted = convert(read_pickle(file), file.name)
     origin = {"file": file.name, "sha256": _sha256(file), "step": converted.step}
     config = to_yaml(config_of(converted))
