@@ -96,7 +96,8 @@ class NetConfig:
     """Encoder, projector and predictor."""
 
     encoder: Annotated[str | None, _also("--encoder")] = None
-    """resnet10, 18, 34, 50, 101, 152 or 200, or timm:NAME; by default 18 up to 64 px and 50 above."""
+    """resnet10, 18, 34, 50, 101, 152 or 200, wrn28-2 or wrn28-8, or timm:NAME; by default resnet18 up to
+    64 px and resnet50 above."""
     sk: bool = False
     """Selective kernels, from resnet50 on."""
     pretrained: Annotated[bool, _also("--pretrained")] = False

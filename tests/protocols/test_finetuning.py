@@ -81,3 +81,16 @@ def test_weights_without_a_projector_are_said_to_have_a_new_layer(subject, tried
     assert "fine-tuned from the projector's first layer" in finetune(subject).protocol
     bare = replace(subject, projected=False)
     assert "fine-tuned from the encoder, with a new hidden layer" in finetune(bare).protocol
+
+
+def test_confident_answers_join_in_a_second_training_from_the_start(trained, subject_of, tried):
+    subject = subject_of(trained, confident=0.0)
+    outcome = finetune(subject)
+    (facts,) = outcome.details["confident"]
+    assert facts["joined"] == facts["of"] == 21
+    *_, first, second = tried
+    assert len(first[4]) == 15
+    assert second[4] == set(range(36))
+    assert first[:2] == second[:2]
+    assert "then anew with its own answers of probability 0 and more as labels" in outcome.protocol
+    assert finetune(subject_of(trained)).details["confident"] == []

@@ -20,6 +20,7 @@ from semppl.evaluate.finetune import (
 )
 from semppl.protocols.results import Outcome, over_seeds
 from semppl.protocols.scored import numbers_of
+from semppl.protocols.self_training import join
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.subject import Subject
 from semppl.protocols.tuning import tune
@@ -40,10 +41,16 @@ def finetune(subject: Subject) -> Outcome:
     (batch, rates), scores = _chosen(subject, sweep)
     epochs = _epochs(len(labels.all_L), batch, flags)
     seeds = range(flags.seed, flags.seed + flags.seeds)
-    found = []
+    found, joined = [], []
     for seed in seeds:
         title = f"fine-tuning on all labels, seed {seed}"
-        model = _trained(subject, labels.all_L, (batch, rates), seed, title)
+        model = _trained(subject, labels.all_L, labels.labels_M[labels.all_L], (batch, rates), seed, title)
+        if flags.confident is not None:
+            both = join(subject.desk, model, labels.labels_M, flags.confident)
+            subject.desk.say(_said(both.facts))
+            title = f"fine-tuning with confident answers, seed {seed}"
+            model = _trained(subject, both.index_L, both.labels_L, (batch, rates), seed, title)
+            joined.append(both.facts)
         found.append(subject.marked(subject.desk.logits(model, task.exam.images)))
     crops = subject.desk.crops_in_words(len(labels.all_L), exact=exact)
     how = (
@@ -54,7 +61,7 @@ def finetune(subject: Subject) -> Outcome:
     return Outcome(
         protocol=f"fine-tuned from {_layer(subject)}: {crops}, Nesterov 0.9, {epochs} "
         f"epochs, rates × 0.2 at 60 % and 80 %, no weight decay; settings {how}; {task.describe()}; "
-        f"{len(seeds)} seed(s)",
+        f"{_once_more(flags)}{len(seeds)} seed(s)",
         numbers=over_seeds([numbers_of(metrics) for metrics in found]),
         settings={
             "batch_size": images_per_step(len(labels.all_L), batch),
@@ -63,7 +70,7 @@ def finetune(subject: Subject) -> Outcome:
             "seeds": list(seeds),
             "sweep": scores,
         },
-        details={"metrics": [metrics.as_json() for metrics in found]},
+        details={"metrics": [metrics.as_json() for metrics in found], "confident": joined},
     )
 
 
@@ -80,7 +87,8 @@ def _chosen(subject: Subject, sweep: tuple[Setting, ...]) -> tuple[Setting, list
     numbered = _counter(len(sweep))
 
     def score(setting: Setting) -> float:
-        model = _trained(subject, labels.fit_L, setting, subject.flags.seed, numbered())
+        fit_L = labels.fit_L
+        model = _trained(subject, fit_L, labels.labels_M[fit_L], setting, subject.flags.seed, numbered())
         right_V = subject.desk.logits(model, images).argmax(1) == truth_V
         return 100 * float(right_V.float().mean())
 
@@ -97,13 +105,26 @@ def _counter(total: int) -> Callable[[], str]:
     return lambda: f"fine-tuning {next(done)}/{total}"
 
 
-def _trained(subject: Subject, index_L: Tensor, setting: Setting, seed: int, title: str) -> FineTuned:
+def _once_more(flags: EvaluateFlags) -> str:
+    if flags.confident is None:
+        return ""
+    return f"then anew with its own answers of probability {flags.confident:g} and more as labels; "
+
+
+def _said(facts: dict[str, Any]) -> str:
+    right = f", {facts['right']:.1%} of them right" if "right" in facts else ""
+    return f"{facts['joined']:,} of {facts['of']:,} images without a label join{right}"
+
+
+def _trained(
+    subject: Subject, index_L: Tensor, labels_L: Tensor, setting: Setting, seed: int, title: str
+) -> FineTuned:
     batch, rates = setting
     return tune(
         subject.desk,
         subject.online,
         index_L,
-        subject.task.labels.labels_M[index_L],
+        labels_L,
         rates=rates,
         epochs=_epochs(len(index_L), batch, subject.flags),
         batch_size=batch,

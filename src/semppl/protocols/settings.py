@@ -36,6 +36,9 @@ class EvaluateFlags:
     """Neighbours count exp(cosine / temperature)."""
     epochs: int | None = None
     """Of finetune (by default the paper's 30, or 300 steps where they are more) and linear-sgd (100)."""
+    confident: float | None = None
+    """Of finetune, beyond the paper: images without a label join with the fine-tuned network's own answer
+    where its probability is at least this (0.95, say), and the network is fine-tuned anew on all of them."""
     preprocessing: Literal["own", "middle", "deepmind"] = "own"
     """How images are cut and resized: as the run has it, the middle square, or exactly as in DeepMind's
     evaluation (which is imported weights' own)."""
@@ -104,6 +107,8 @@ def check_flags(flags: EvaluateFlags) -> None:
             raise UserError(f"{flag} is {value}: it must be at least {low:g}")
     if flags.temperature <= 0:
         raise UserError(f"--temperature is {flags.temperature:g}: it must be above 0")
+    if flags.confident is not None and not 0 <= flags.confident <= 1:
+        raise UserError(f"--confident is {flags.confident:g}: it is a probability, from 0 to 1")
     if not 0 <= flags.validation < 1:
         raise UserError(f"--validation is {flags.validation:g}: it must be at least 0 and below 1")
     if "/" in flags.name:

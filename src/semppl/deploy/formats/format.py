@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from semppl.core.rundir import write_text
 from semppl.deploy.model import CONFIG, Model
 from semppl.deploy.network import Network
+from semppl.nets.encoder import ENCODERS
 
 Answers = Callable[[Tensor], Tensor]
 """Preprocessed images → features or logits."""
@@ -64,6 +65,8 @@ def write_config(folder: Path, content: Mapping[str, Any]) -> None:
 def resnet_obstacle(network: Network, library: str) -> str | None:
     """What a library that has ResNets of width 1 alone does not have of one of ours."""
     ours = network.architecture
+    if ours.encoder not in ENCODERS:
+        return f"{library} does not have {ours.encoder}"
     if ours.width != 1:
         return f"{library} has no ResNet of width {ours.width:g}"
     if ours.stem != "imagenet":

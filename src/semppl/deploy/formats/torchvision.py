@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from semppl.deploy.formats.format import Answers, Format, Subject, facts, resnet_obstacle, write_config
 from semppl.deploy.network import Network
 from semppl.nets.encoder import ENCODERS
-from semppl.nets.pretrained import PREFIX
 
 _FUNCTIONS: Final = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152")
 
@@ -18,8 +17,6 @@ _FUNCTIONS: Final = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152
 def obstacle(network: Network) -> str | None:
     """Only ResNets as they were first published are there."""
     ours = network.architecture
-    if ours.encoder.startswith(PREFIX):
-        return f"torchvision does not have {ours.encoder}"
     if ours.sk:
         return "torchvision has no ResNet with selective kernels"
     return resnet_obstacle(network, "torchvision")
