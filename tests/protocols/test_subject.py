@@ -121,3 +121,16 @@ def test_statistics_of_a_checkpoint_that_kept_none_are_those_of_the_data(trained
 def test_other_labels_than_the_runs_are_refused(trained, subject_of):
     with pytest.raises(UserError, match="its data has changed"):
         subject_of(trained, labels_per_class=2)
+
+
+def test_the_target_network_can_be_asked(trained, subject_of, tmp_path):
+    content = load_checkpoint(newest_checkpoint(trained))
+    mine = subject_of(trained, network="target").online.state_dict()
+    assert all(torch.equal(value, mine[name]) for name, value in content["state"]["target"].items())
+    name = "encoder.layer4.0.conv1.weight"
+    assert not torch.equal(mine[name], subject_of(trained).online.state_dict()[name])
+    assert subject_of(trained, network="target").facts["network"] == "target"
+    content["state"]["target"] = None
+    torch.save(content, tmp_path / "step-00000012.ckpt")
+    with pytest.raises(UserError, match="holds no target network: leave --network out"):
+        subject_of(trained, network="target", checkpoint=tmp_path / "step-00000012.ckpt")

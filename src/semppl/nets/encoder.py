@@ -56,12 +56,12 @@ def create_encoder(
 
 def _other(name: str, width: float, *, plain: bool, pretrained: bool) -> WideResNet | TimmEncoder:
     """Those that have their own stem and padding."""
-    if not plain or (width != 1 and name not in WIDE):
-        raise ValueError(f"{name}: width, selective kernels and padding are for our own ResNets")
-    if name in WIDE:
-        depth, times = WIDE[name]
-        return WideResNet(depth, times * width)
-    if not name.startswith(PREFIX):
+    if name not in WIDE and not name.startswith(PREFIX):
         known = ", ".join((*ENCODERS, *WIDE))
         raise UserError(f"unknown encoder {name!r}: choose from {known} or timm:NAME")
-    return create_timm(name, pretrained=pretrained)
+    if not plain or (width != 1 and name not in WIDE):
+        raise ValueError(f"{name}: width, selective kernels and padding are for our own ResNets")
+    if name not in WIDE:
+        return create_timm(name, pretrained=pretrained)
+    depth, times = WIDE[name]
+    return WideResNet(depth, times * width)

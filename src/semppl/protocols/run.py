@@ -65,12 +65,13 @@ def run_evaluate(
 
 
 def _worded(outcome: Outcome, name: str, subject: Subject) -> Outcome:
-    """With a word on what is seen of an image, where that is unusual."""
-    if subject.desk.preprocessing.crop == "middle" or name == "transfer":
-        return outcome
-    return replace(
-        outcome, protocol=f"{outcome.protocol}; images cut and resized as DeepMind's evaluation did"
-    )
+    """With a word on which network it is and what is seen of an image, where that is unusual."""
+    words = [outcome.protocol]
+    if subject.flags.network == "target":
+        words.append("of the target network")
+    if subject.desk.preprocessing.crop == "deepmind" and name != "transfer":
+        words.append("images cut and resized as DeepMind's evaluation did")
+    return replace(outcome, protocol="; ".join(words))
 
 
 def _facts(subject: Subject, protocol: str, seconds: float) -> dict[str, Any]:

@@ -36,6 +36,8 @@ class EvaluateFlags:
     """Neighbours count exp(cosine / temperature)."""
     epochs: int | None = None
     """Of finetune (by default the paper's 30, or 300 steps where they are more) and linear-sgd (100)."""
+    network: Literal["online", "target"] = "online"
+    """Which of the run's two networks: the one that was trained, or the average of its weights over time."""
     confident: float | None = None
     """Of finetune, beyond the paper: images without a label join with the fine-tuned network's own answer
     where its probability is at least this (0.95, say), and the network is fine-tuned anew on all of them."""

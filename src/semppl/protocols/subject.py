@@ -7,6 +7,7 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Final
 
+import torch
 from rich.console import Console
 from torch import Tensor
 
@@ -113,6 +114,21 @@ def _announce(path: Path, step: int, config: Config, dataset: Dataset, console: 
     console.print(f"{path}: step {step:,}{unfinished}", highlight=False, soft_wrap=True)
 
 
+def _network(
+    config: Config, state: Mapping[str, Any], flags: EvaluateFlags, file: Path, device: torch.device
+) -> tuple[Projected, bool]:
+    """The network that is asked for, and whether its projector is its own."""
+    if (weights := state[flags.network]) is None:
+        raise UserError(f"{file}: holds no target network: leave --network out")
+    # weights come from the checkpoint, so none need to be had from elsewhere
+    own = replace(config, net=replace(config.net, pretrained=False))
+    online, _ = build_networks(own, device)
+    try:
+        return online, load_online_(online, weights)
+    except RuntimeError as error:
+        raise UserError(f"{file}: its weights do not fit the network of the run's config.yaml") from error
+
+
 def load_subject(path: Path, flags: EvaluateFlags, console: Console) -> Subject:
     """Read a run; its data must be what it was trained on."""
     run = RunDirectory(path)
@@ -134,12 +150,7 @@ def load_subject(path: Path, flags: EvaluateFlags, console: Console) -> Subject:
     if not imported:
         _require_same(path, split, dataset.fingerprint, content)
         _announce(path, content["state"]["step"], config, dataset, console)
-    # weights come from the checkpoint, so none need to be had from elsewhere
-    online, _ = build_networks(replace(config, net=replace(config.net, pretrained=False)), device)
-    try:
-        projected = load_online_(online, content["state"]["online"])
-    except RuntimeError as error:
-        raise UserError(f"{file}: its weights do not fit the network of {run.config}") from error
+    online, projected = _network(config, content["state"], flags, file, device)
     with file.open("rb") as opened:
         sha256 = file_digest(opened, "sha256").hexdigest()
     facts = {
@@ -151,6 +162,7 @@ def load_subject(path: Path, flags: EvaluateFlags, console: Console) -> Subject:
         "checkpoint": file.name,
         "checkpoint_sha256": sha256,
         "step": content["state"]["step"],
+        "network": flags.network,
         "run_seed": config.seed,
         "environment": environment() | {"device": describe_device(device)},
     }
