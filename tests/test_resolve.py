@@ -1,6 +1,14 @@
 import pytest
 
-from semppl.config import Config, DataConfig, MethodConfig, OptimConfig, SaliencyConfig, ViewsConfig
+from semppl.config import (
+    Config,
+    DataConfig,
+    MethodConfig,
+    NetConfig,
+    OptimConfig,
+    SaliencyConfig,
+    ViewsConfig,
+)
 from semppl.core.errors import UserError
 from semppl.resolve import resolved
 
@@ -141,3 +149,16 @@ def test_views_have_sizes_that_the_encoder_takes():
     given = Config(views=ViewsConfig(large_size=40, small_size=20))
     c = resolved(given, image_size=64, num_images=100, fitting=lambda _: 224)
     assert (c.views.large_size, c.views.small_size) == (40, 20), "the user's word counts"
+
+
+@pytest.mark.parametrize(
+    ("net", "words"),
+    [
+        (NetConfig(mean=(0.5, 0.5, 0.5)), "--net.mean and --net.std belong together"),
+        (NetConfig(mean=(0.5,), std=(1.0, 1.0, 1.0)), "--net.mean has 1 numbers: there are 3 channels"),
+        (NetConfig(mean=(0.5, 0.5, 0.5), std=(1.0, 0.0, 1.0)), "--net.std is 1 0 1: each must be above 0"),
+    ],
+)
+def test_a_normalisation_that_cannot_be(net, words):
+    with pytest.raises(UserError, match=words):
+        resolved(Config(net=net), image_size=8, num_images=100)

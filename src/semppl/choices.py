@@ -119,11 +119,11 @@ def told(config: Config, minutes: float, mean: Sequence[float], std: Sequence[fl
     share = "" if data.labelled_fraction is None else f", {data.labelled_fraction:.0%} of it labelled"
     colour = "" if views.colour else ", no changes of colour"
     flip = "" if views.flip else ", no flips"
+    source = "the weights" if net.pretrained or net.mean else "the images"
     return [
         f"encoder {net.encoder}{width}{kernels}, {net.stem} stem; views {views.large} × "
         f"{views.large_size} px{small}{colour}{flip}",
-        f"normalised by {'the weights' if net.pretrained else 'the images'}: mean {_listed(mean)}, standard "
-        f"deviation {_listed(std)}",
+        f"normalised by {source}: mean {_listed(mean)}, standard deviation {_listed(std)}",
         f"batch {config.batch_size}{share}, queue {method.queue_capacity:,}, {config.optim.name}; "
         f"{config.epochs:g} epochs, about {_duration(minutes)}",
     ]

@@ -112,8 +112,13 @@ class NetConfig:
     """Initial scale of the last batch norm of a residual block; by default 1 below 5,000 steps, 0 above."""
     head_hidden: int | None = None
     """Hidden units of projector and predictor; by default the paper's 4,096."""
-    head_outputs: int = 256
-    """Dimensions of the embeddings."""
+    head_outputs: int | None = None
+    """Dimensions of the embeddings; by default the paper's 256."""
+    mean: tuple[float, ...] | None = None
+    """Of the channels, where white is 1: images are normalised by it and by std. By default the images' own,
+    or those that the weights expect with --pretrained or --init-from."""
+    std: tuple[float, ...] | None = None
+    """See mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,7 +278,12 @@ def load(cls: type[C], raw: Mapping[str, Any]) -> C:
     hints = get_type_hints(cls)
     if unknown := raw.keys() - hints.keys():
         raise UserError(f"unknown {cls.__name__} keys {sorted(unknown)}: known are {sorted(hints)}")
-    return cls(**{k: load(hints[k], v) if is_dataclass(hints[k]) else v for k, v in raw.items()})
+    return cls(**{k: load(hints[k], v) if is_dataclass(hints[k]) else _frozen(v) for k, v in raw.items()})
+
+
+def _frozen(value: Any) -> Any:
+    """YAML knows lists alone."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def differences(one: Config, other: Config) -> list[str]:

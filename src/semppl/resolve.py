@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from semppl.config import Config, MethodConfig, OptimConfig
+from semppl.config import Config, MethodConfig, NetConfig, OptimConfig
 from semppl.core.errors import UserError
 
 T = TypeVar("T")
@@ -56,6 +56,7 @@ def resolved(
             encoder=net.encoder or ("resnet18" if tiny else "resnet50"),
             width=_first(net.width, 1.0),
             head_hidden=_first(net.head_hidden, 4096),
+            head_outputs=_first(net.head_outputs, 256),
             stem=net.stem or ("small" if tiny else "imagenet"),
             padding=net.padding or "symmetric",
             last_scale=_first(net.last_scale, 1.0 if steps < 5000 else 0.0),
@@ -154,8 +155,19 @@ def _check_pairs(config: Config, batch_size: int) -> None:
     given = config.data.labels_per_class is None and config.data.label_fraction is None
     if method.labels == "oracle" and given:
         raise UserError("oracle labels need --labels-per-class: the withheld labels are the oracle")
+    _check_normalisation(net)
     if net.pretrained and not (net.encoder or "").startswith("timm:"):
         raise UserError("--pretrained takes the weights of timm: name a model with --encoder timm:NAME")
+
+
+def _check_normalisation(net: NetConfig) -> None:
+    if (net.mean is None) != (net.std is None):
+        raise UserError("--net.mean and --net.std belong together: give both, or neither")
+    for flag, values in (("--net.mean", net.mean), ("--net.std", net.std)):
+        if values is not None and len(values) != 3:
+            raise UserError(f"{flag} has {len(values)} numbers: there are 3 channels")
+    if net.std is not None and min(net.std) <= 0:
+        raise UserError(f"--net.std is {' '.join(f'{x:g}' for x in net.std)}: each must be above 0")
 
 
 def _refuse(flag: str, value: float, low: float, high: float | None) -> None:

@@ -331,3 +331,11 @@ def test_from_training_to_each_library(encoder, npz, tmp_path):
             found["torchvision"] = theirs.eval()(x)
     for name, features in found.items():
         assert torch.allclose(features, expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max())), name
+
+
+def test_somebody_elses_readme_stays(tiny, tmp_path, quiet):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "README.md").write_text("mine")
+    with pytest.raises(UserError, match=r"holds more than an export \(README.md\)"):
+        run_export(tiny, ExportFlags(out=tmp_path / "notes", overwrite=True), quiet)
+    assert (tmp_path / "notes" / "README.md").read_text() == "mine"

@@ -71,3 +71,11 @@ def test_what_cannot_be_read_is_one_line(run, tmp_path):
         each.unlink()
     with pytest.raises(UserError, match="no checkpoint yet"):
         load(run.path)
+
+
+def test_the_device_is_the_one_asked_for(make_network, tmp_path):
+    save_network(make_network(), tmp_path)
+    assert load(tmp_path, torch.device("meta")).mean_3.device.type == "meta"
+    assert load(tmp_path, "auto").mean_3.device.type == ("cuda" if torch.cuda.is_available() else "cpu")
+    with pytest.raises(UserError, match="unknown device 'gpu'"):
+        load(tmp_path, "gpu")

@@ -96,3 +96,34 @@ def test_a_folder_of_another_library_is_one_line(tmp_path):
     (tmp_path / "config.json").write_text('{"architecture": "resnet18"}')
     with pytest.raises(UserError, match="written by another library: give a model of semppl"):
         load_network(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        [],
+        {"crop": "x"},
+        {"input_size": "8"},
+        {"input_size": 0},
+        {"classes": ["cat", "dog"]},
+        {"neighbours": 0},
+        {"normalisation": {"mean": [0.5], "std": [0.5, 0.5, 0.5]}},
+        {"architecture": {"encoder": "resnet10", "width": 0.0625, "stem": "small", "padding": "x"}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("decides", ["linear", "fine-tuned"])
+def test_an_edited_config_is_one_line(change, decides, tmp_path):
+    save_model(make(decides), tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    changed = {**config, **change} if isinstance(change, dict) else change
+    (tmp_path / "config.json").write_text(json.dumps(changed))
+    with pytest.raises(UserError, match="not a readable model"):
+        load_model(tmp_path)
+
+
+def test_a_config_that_is_no_text_is_one_line(tmp_path):
+    save_model(make(), tmp_path)
+    (tmp_path / "config.json").write_bytes(b"\xff\xfe{}")
+    with pytest.raises(UserError, match="not a readable model"):
+        load_model(tmp_path)

@@ -46,10 +46,40 @@ def test_images_of_pillow_are_upright_and_in_colour(make_network):
     assert torch.equal(network.preprocess(grey), network.preprocess(np.stack([photo()[:, :, 0]] * 3, 2)))
 
 
-@pytest.mark.parametrize("odd", [np.zeros((4, 4, 3), np.float32), torch.zeros(1, 4, 4, dtype=torch.uint8)])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        np.zeros((4, 4, 3), np.float32),
+        np.zeros((4, 4), np.uint8),
+        torch.zeros(1, 4, 4, dtype=torch.uint8),
+        torch.zeros(3, 4, 4),
+        [[1, 2], [3, 4]],
+    ],
+)
 def test_what_is_no_image_is_said(make_network, odd):
-    with pytest.raises(ValueError, match=r"an image is uint8, as a tensor \[3,H,W\] or an array \[H,W,3\]"):
+    with pytest.raises(ValueError, match=r"uint8 as a tensor \[3,H,W\] or an array \[H,W,3\], not"):
         make_network().preprocess(odd)
+
+
+def test_an_array_that_may_not_be_written_to(make_network):
+    pixels = photo()
+    expected = make_network().preprocess(pixels)
+    pixels.flags.writeable = False
+    assert torch.equal(make_network().preprocess(pixels), expected)
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "I;16", "L", "CMYK"])
+def test_an_open_image_is_seen_as_its_file_is(make_network, tmp_path, mode):
+    """Transparency lies over white, deep grey loses its lower bits."""
+    if mode == "I;16":
+        image = Image.fromarray(photo()[:, :, 0].astype(np.uint16) * 257)
+    else:
+        image = Image.fromarray(np.dstack([photo(), photo()[:, :, 0]]), "RGBA").convert(mode)
+    path = tmp_path / ("a.tif" if mode == "CMYK" else "a.png")
+    image.save(path)
+    network = make_network()
+    with Image.open(path) as opened:
+        assert torch.equal(network.preprocess(opened), network.preprocess(path))
 
 
 def test_answers_are_logits_or_features(make_network):

@@ -90,9 +90,11 @@ def test_an_unknown_stem_or_padding_is_answered_with_those_that_exist():
 
 
 def test_what_is_ours_is_refused_for_models_of_timm():
-    for option in ({"width": 2}, {"sk": True}, {"padding": "same"}):
+    for option in ({"sk": True}, {"padding": "same"}):
         with pytest.raises(ValueError, match="for our own ResNets"):
             create_encoder("timm:resnet18", **option)
+    with pytest.raises(ValueError, match=r"timm:resnet18 has one width, which is 1, not 2 \(--net.width 1\)"):
+        create_encoder("timm:resnet18", width=2)
 
 
 EVERY = [

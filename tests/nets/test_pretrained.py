@@ -59,5 +59,5 @@ def test_weights_that_cannot_be_had_are_one_line(monkeypatch):
 
 
 def test_width_belongs_to_our_own():
-    with pytest.raises(ValueError, match="our own ResNets"):
+    with pytest.raises(ValueError, match="has one width"):
         create_encoder("timm:test_vit", width=2)

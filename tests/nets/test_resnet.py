@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from semppl.nets.encoder import create_encoder
 from semppl.nets.resnet import BasicBlock, Bottleneck, ResNet
+from semppl.nets.selective_kernel import SelectiveBottleneck
 
 
 def _tiny(block: type[BasicBlock] | type[Bottleneck] = BasicBlock, **options: object) -> ResNet:
@@ -120,7 +121,7 @@ def _shortcut_of(block: nn.Module, x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("block", [BasicBlock, Bottleneck])
+@pytest.mark.parametrize("block", [BasicBlock, Bottleneck, SelectiveBottleneck])
 def test_a_last_scale_of_zero_starts_every_block_as_its_shortcut(block, training):
     torch.manual_seed(0)
     net = _tiny(block, stem="small", last_scale=0.0).train(training)
@@ -137,7 +138,7 @@ def test_a_last_scale_of_zero_starts_every_block_as_its_shortcut(block, training
     assert x.any()
 
 
-@pytest.mark.parametrize("block", [BasicBlock, Bottleneck])
+@pytest.mark.parametrize("block", [BasicBlock, Bottleneck, SelectiveBottleneck])
 @pytest.mark.parametrize("last_scale", [0.0, 0.5, 1.0])
 def test_the_last_scale_is_that_of_the_last_norm_of_each_block_and_of_no_other(block, last_scale):
     net = _tiny(block, last_scale=last_scale)

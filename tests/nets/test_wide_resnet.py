@@ -61,6 +61,6 @@ def test_every_parameter_learns():
 def test_what_a_wide_resnet_has_not_is_refused():
     for option in ({"sk": True}, {"padding": "same"}):
         with pytest.raises(
-            ValueError, match="wrn28-2: width, selective kernels and padding are for our own ResNets"
+            ValueError, match="wrn28-2: selective kernels and padding are for our own ResNets"
         ):
             create_encoder("wrn28-2", **option)

@@ -3,9 +3,11 @@ import torch
 from PIL import Image
 
 from semppl.core.corruptions import CORRUPTIONS
+from semppl.data.images import gather
 from semppl.protocols import corruption
 from semppl.protocols.corruption import _in_bytes, corruptions
 from semppl.protocols.frozen import exam_features, linear_fit
+from semppl.views.preprocessing import CROPS
 
 
 def test_all_corruptions_on_the_runs_own_images(trained, subject_of):
@@ -47,3 +49,19 @@ def test_images_are_bytes_however_they_are_resized():
     found = _in_bytes(lambda given: given, image)
     assert found.dtype == torch.uint8
     assert found.flatten().tolist() == [0, 1, 255]
+
+
+def test_images_are_cut_as_the_run_has_it(trained, subject_of, monkeypatch):
+    """Both in what is corrupted and in what the classifier was fitted on."""
+    seen = []
+
+    def spy(images, prepare, **how):
+        seen.append(prepare(torch.arange(3 * 11 * 11, dtype=torch.uint8).view(3, 11, 11)))
+        return gather(images, prepare, **how)
+
+    monkeypatch.setattr(corruption, "gather", spy)
+    image = torch.arange(3 * 11 * 11, dtype=torch.uint8).view(3, 11, 11)
+    for crop, function in CROPS.items():
+        corruptions(subject_of(trained, most=2, preprocessing=crop))
+        assert torch.equal(seen[-1], function(8, image).round().to(torch.uint8))
+    assert not torch.equal(seen[0], seen[1])

@@ -9,6 +9,8 @@ from semppl.data.images import ImageFiles
 from semppl.protocols import desk as desk_module
 from semppl.protocols.desk import Desk
 from semppl.protocols.store import FeatureStore
+from semppl.views.tensorflow import tensorflow_crop
+from semppl.views.whole import whole_crop, whole_view
 
 
 def test_given_labels_are_those_of_training_and_those_held_out(desk):
@@ -104,3 +106,17 @@ def test_squares_are_read_once_while_the_same_are_asked_for(make_desk, monkeypat
     assert desk.pixels(others).shape[0] == 3
     assert torch.equal(desk.pixels(some), first)
     assert reads == [2, 3, 2], "one set is held at a time"
+
+
+def test_answers_are_to_images_cut_as_the_weights_want_them(desk):
+    deepmind = replace(desk, given=replace(desk.preprocessing, crop="deepmind"))
+
+    class Seen(torch.nn.Module):
+        def forward(self, views):
+            return views.flatten(1)
+
+    images = torch.randint(256, (3, 3, 13, 13), dtype=torch.uint8)
+    mean_3, std_3 = desk.statistics
+    for each, crop in ((desk, whole_crop), (deepmind, tensorflow_crop)):
+        expected = whole_view(torch.stack([crop(8, image) for image in images]), mean_3, std_3).flatten(1)
+        assert torch.allclose(each.logits(Seen(), images), expected, atol=1e-5)

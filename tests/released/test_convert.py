@@ -101,6 +101,10 @@ def test_selective_kernels_have_the_features_of_haiku(sk, size):
     found = sk.converted
     assert (found.encoder, found.width, found.sk, found.step) == ("resnet50", 1, True, 1234)
     assert found.projector_state is found.predictor_state is found.classifier is None
+    assert found.remark == (
+        "by their names, …/conv_1/path_1/grouped is taken for the path without dilation, "
+        "…/conv_1/path_2/grouped for the dilated one"
+    )
     sk.check(size)
 
 
@@ -156,6 +160,8 @@ def test_depth_and_width_are_found(encoder, width, sk):
     assert net.num_features == 2048 * width
     assert all(x.is_contiguous() for x in found.encoder_state.values())
     assert all(int(x) == 7 for key, x in found.encoder_state.items() if "num_batches" in key)
+    assert found.remark.count("…/sk/conv_0 is taken for the path without dilation, …/sk/conv_1 for") == sk
+    assert bool(found.remark) == sk
 
 
 def renamed(checkpoint, rename):
@@ -217,7 +223,7 @@ def refused(checkpoint, *words):
         convert(checkpoint, "file.pkl")
     message = str(caught.value)
     assert message.startswith("file.pkl: ")
-    assert "\n" not in message
+    assert message.isprintable()
     for word in words:
         assert word in message
 
@@ -344,3 +350,36 @@ def test_selective_kernels_that_do_not_fit_are_named():
     checkpoint = content(sk=True)
     parts(checkpoint)[0][f"{block}conv_0"]["w"] = np.zeros((1, 1, 1, 512, 128), np.float32)
     refused(checkpoint, "block_2/conv_0 w is (1, 1, 512, 128), expected (1, 1, 512, 256)")
+
+
+EVIL = "evil\n\x1b[31mname"
+SHOWN = r"evil\n\x1b[31mname"
+
+
+def evil(**options):
+    """An encoder of that name, whose tensors can be changed."""
+    return renamed(content(replicas=0, **options), lambda module: module.replace("res_net50", EVIL))
+
+
+def test_names_stay_on_their_line():
+    checkpoint = evil()
+    del parts(checkpoint)[0][f"{EVIL}/~/initial_batchnorm"]["offset"]
+    refused(checkpoint, f"{SHOWN}/initial_batchnorm offset is missing")
+    checkpoint = evil()
+    parts(checkpoint)[0][f"{EVIL}/~/initial_conv"]["w"] = np.zeros((3, 3, 3, 64), np.float32)
+    refused(checkpoint, f"{SHOWN}/initial_conv w is (3, 3, 3, 64)")
+    checkpoint = evil()
+    parts(checkpoint)[0][f"{EVIL}/initial_conv"] = parts(checkpoint)[0][f"{EVIL}/~/initial_conv"]
+    refused(checkpoint, f"{SHOWN}/initial_conv w is there twice")
+    checkpoint = content(replicas=0)
+    parts(checkpoint)[0][EVIL] = {EVIL: np.zeros(3, np.float32)}
+    refused(checkpoint, f"no place for 1 tensors: {SHOWN} {SHOWN} (3,)")
+
+
+def test_names_of_selective_kernels_stay_on_their_line():
+    found = convert(renamed(evil(sk=True), lambda module: module.replace("sk/~/", f"{EVIL}/~/")), "file.pkl")
+    assert found.remark.isprintable()
+    assert f"…/{SHOWN}/conv_0 is taken for the path without dilation" in found.remark
+    checkpoint = evil(sk=True)
+    del parts(checkpoint)[0][f"{EVIL}/~/block_group_0/~/block_0/~/sk/~/conv_1"]
+    refused(checkpoint, f"{SHOWN}/block_group_0/block_0/: no selective kernels", f"{SHOWN}/block_group_0")

@@ -11,7 +11,7 @@ from tests.released.layout import content, parts
 
 import semppl
 from semppl.config import DataConfig, NetConfig, ViewsConfig, from_yaml
-from semppl.core.errors import UserError
+from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
 from semppl.deploy.predict import predict_folder
 from semppl.protocols.run import run_evaluate
@@ -154,3 +154,47 @@ def test_what_is_refused_leaves_nothing_behind(bare, tmp_path):
     run, _ = bare
     with pytest.raises(UserError, match="is not empty: replace it with --overwrite"):
         import_checkpoint(file, run.path, overwrite=False, console=Console(quiet=True))
+
+
+def test_a_file_in_the_run_that_would_be_replaced_is_kept(bare, tmp_path):
+    run, _ = bare
+    inside = run.path / "mine.pkl"
+    inside.write_bytes(pickle.dumps(content()))
+    with pytest.raises(UserError, match=r"mine\.pkl lies in .*, which would be replaced"):
+        import_checkpoint(inside, run.path, overwrite=True, console=Console(quiet=True))
+    assert inside.is_file()
+    inside.unlink()
+
+
+def test_a_full_disk_leaves_the_run_that_was_there(bare, tmp_path, monkeypatch):
+    run, _ = bare
+    before = {path.name for path in run.path.rglob("*")}
+    file = tmp_path / "other.pkl"
+    file.write_bytes(pickle.dumps(content()))
+
+    def full(*_, **__):
+        raise RuntimeError("[enforce fail] file write failed\nmore")
+
+    monkeypatch.setattr("semppl.released.run.write_checkpoint", full)
+    with pytest.raises(
+        RunError, match=r"cannot write to .* \(\[enforce fail\] file write failed\): nothing was"
+    ):
+        import_checkpoint(file, run.path, overwrite=True, console=Console(quiet=True))
+    assert {path.name for path in run.path.rglob("*")} == before
+    assert not list(run.path.parent.glob(".*tmp"))
+
+
+def test_another_import_replaces_the_first_when_told(tmp_path):
+    run, _ = imported(tmp_path, heads=False)
+    (run.path / "left.txt").write_text("old")
+    file = tmp_path / "again.pkl"
+    file.write_bytes(pickle.dumps(content(step=9)))
+    import_checkpoint(file, run.path, overwrite=True, console=Console(quiet=True))
+    assert newest_checkpoint(run).name == "step-00000009.ckpt"
+    assert not (run.path / "left.txt").exists()
+
+
+def test_selective_kernels_are_imported_with_a_word_on_their_order(tmp_path):
+    _, words = imported(tmp_path, sk=True)
+    assert "resnet50 with selective kernels, width 1, 25.431 million parameters" in words
+    assert "without dilation" in words

@@ -115,3 +115,13 @@ def test_names_with_very_many_digits_are_compared():
     names = ["conv_" + "9" * 10_000, "conv_" + "1" * 10_000]
     found = match({**dict.fromkeys(names, PATH), "x": DOWN, "y": BOTH})
     assert found["paths.0.conv"] == (names[1],)
+
+
+def test_names_stay_on_their_line_and_are_not_too_many():
+    evil = {f"evil\n\x1b[31mname_{i}": PATH for i in range(50)}
+    with pytest.raises(UserError) as caught:
+        match(evil)
+    message = str(caught.value)
+    assert message.isprintable()
+    assert r"evil\n\x1b[31mname_19 (3, 3, 4, 128) and 33 more" in message
+    assert "name_20" not in message

@@ -1,7 +1,10 @@
+import types
+
 import numpy as np
 import pytest
 
-from semppl.released.standins import KNOWN, Call, Dtype, Record, Refused, line, restore_
+from semppl.released import standins
+from semppl.released.standins import KNOWN, Call, Dtype, Record, Refused, line, restore_, size
 
 
 def call(module, name, *arguments):
@@ -89,7 +92,7 @@ def test_an_array_is_filled_in_place():
         ((1, (True, 2), dtype("f4"), False, b"12345678"), "without a shape"),
         ((1, (2**50,), dtype("f4"), False, b"12345678"), "without a shape"),
         ((1, (3,), dtype("f4"), False, b"12345678"), "2 numbers for the shape"),
-        ((1, (1,) * 9, dtype("f4"), False, b"1234"), "1 numbers for the shape"),
+        ((1, (1,) * 9, dtype("f4"), False, b"1234"), "array of 9 axes"),
         ((1, (2,), dtype("f4"), b"12345678"), "unknown form"),
         ({"shape": 2}, "unknown form"),
     ],
@@ -133,6 +136,49 @@ def test_records():
         call("dill._dill", "_create_namedtuple", "State", ["a"], "os")
     with pytest.raises(Refused, match="without names"):
         call("dill._dill", "_create_namedtuple", "State", (1,), "os")
+    with pytest.raises(Refused, match="without names"):
+        call("dill._dill", "_create_namedtuple", "State", ("a", "b", "a"), "os")
+
+
+class Unread(tuple):
+    """Whose entries nobody may look at."""
+
+    __slots__ = ()
+
+    def __iter__(self):
+        raise AssertionError
+
+
+def test_what_is_too_long_is_refused_before_it_is_read():
+    with pytest.raises(Refused, match="a record of 1001 fields"):
+        call("dill._dill", "_create_namedtuple", "State", Unread(["a"] * 1001), "os")
+    with pytest.raises(Refused, match="an array of 9 axes"):
+        call("numpy._core.numeric", "_frombuffer", b"1234", dtype("f4"), Unread([1] * 9), "C")
+    with pytest.raises(Refused, match="a function with 9 arguments"):
+        KNOWN["numpy", "dtype"].of(Unread(["f4"] * 9))
+    blank = KNOWN["numpy._core.multiarray", "_reconstruct"]
+    with pytest.raises(Refused, match="a function with 9 arguments"):
+        call("jax._src.array", "_reconstruct_array", blank, Unread([1] * 9), (), {})
+    assert KNOWN["numpy", "dtype"].of(("f4",) * 8).code == "f4"
+    names = tuple(map(str, range(1000)))
+    assert call("dill._dill", "_create_namedtuple", "State", names, "os").fields == names
+    assert call("numpy._core.numeric", "_frombuffer", b"1234", dtype("f4"), (1,) * 8, "C").ndim == 8
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (np.zeros((3, 5), np.float32), 160),
+        (np.float64(1), 108),
+        (b"12345", 105),
+        ({"a": 1, "b": 2}, 300),
+        (Record(("a", "b", "c")), 400),
+        (Dtype("f4"), 100),
+        (Call(dtype), 100),
+    ],
+)
+def test_sizes_are_at_least_those_of_the_content(made, expected):
+    assert size(made) == expected
 
 
 def test_bytes_of_protocol_2():
@@ -147,6 +193,53 @@ def test_bytes_of_protocol_2():
             call("_codecs", "encode", *arguments)
 
 
+CLOSED = {
+    ("numpy", "ndarray"): "_never",
+    ("numpy", "dtype"): "_dtype",
+    ("numpy.core.multiarray", "_reconstruct"): "_blank",
+    ("numpy._core.multiarray", "_reconstruct"): "_blank",
+    ("numpy.core.multiarray", "scalar"): "_scalar",
+    ("numpy._core.multiarray", "scalar"): "_scalar",
+    ("numpy.core.numeric", "_frombuffer"): "_numbers",
+    ("numpy._core.numeric", "_frombuffer"): "_numbers",
+    ("ml_dtypes", "bfloat16"): None,
+    ("jax._src.dtypes", "bfloat16"): None,
+    ("haiku._src.data_structures", "FlatMapping"): "_mapping",
+    ("haiku._src.data_structures", "FlatMap"): "_mapping",
+    ("haiku._src.data_structures", "frozendict"): "_mapping",
+    ("haiku._src.data_structures", "to_immutable_dict"): "_mapping",
+    ("haiku._src.data_structures", "to_haiku_dict"): "_mapping",
+    ("haiku._src.data_structures", "to_dict"): "_mapping",
+    ("collections", "OrderedDict"): "_mapping",
+    ("jax._src.array", "_reconstruct_array"): "_array",
+    ("jax._src.device_array", "reconstruct_device_array"): "_array",
+    ("dill._dill", "_create_array"): "_array",
+    ("dill.dill", "_create_array"): "_array",
+    ("dill._dill", "_create_namedtuple"): "_record",
+    ("dill.dill", "_create_namedtuple"): "_record",
+    ("dill._dill", "_load_type"): "_type",
+    ("dill.dill", "_load_type"): "_type",
+    ("_codecs", "encode"): "_bytes",
+    ("__builtin__", "bytes"): "_bytes",
+    ("byol.utils.optimizers", "AddWeightDecayState"): None,
+    ("semppl.utils.optimizers", "AddWeightDecayState"): None,
+}
+"""All that a file may name, and the function that answers; None where there is none to call."""
+
+
+def test_the_table_is_closed():
+    assert set(KNOWN) == set(CLOSED)
+    for key, stand_in in KNOWN.items():
+        if CLOSED[key] is None:
+            assert stand_in in ("bfloat16", Record(()))
+            assert type(stand_in) in (str, Record)
+        else:
+            assert type(stand_in) is Call
+            assert type(stand_in.run) is types.FunctionType
+            assert stand_in.run.__module__ == "semppl.released.standins"
+            assert stand_in.run is getattr(standins, CLOSED[key])
+
+
 def test_a_stand_in_cannot_be_changed():
     for stand_in in KNOWN.values():
         if isinstance(stand_in, Call | Record):
@@ -156,4 +249,5 @@ def test_a_stand_in_cannot_be_changed():
 
 def test_a_line_is_one_line_and_not_long():
     assert line("a\nb\u2028\ud800") == r"a\nb\u2028\ud800"
+    assert line("evil\n\x1b[31m\x9b\u202ename") == r"evil\n\x1b[31m\x9b\u202ename"
     assert len(line("x" * 10_000)) == 120

@@ -6,13 +6,14 @@ import torch
 from rich.console import Console
 from tests.conftest import tiny_config
 
-from semppl.config import NetConfig, to_yaml
+from semppl.config import NetConfig, from_yaml, to_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.resolve import resolved
-from semppl.train.build import build_state
+from semppl.train.build import build_state, normalisation
 from semppl.train.start import Start, read_start, start_from_, with_network_of
 from semppl.train.state import write_checkpoint
+from semppl.views.preprocessing import Preprocessing
 
 CPU = torch.device("cpu")
 
@@ -93,3 +94,32 @@ def test_what_does_not_fit_is_one_line(tmp_path, quiet):
         read_start(tmp_path / "empty")
     with pytest.raises(UserError, match="no such checkpoint"):
         read_start(tmp_path / "nothing.ckpt")
+
+
+def test_images_are_normalised_as_the_weights_expect(tmp_path):
+    stored = content(config(encoder="resnet10", width=0.0625))
+    how = Preprocessing(224, (0.1, 0.2, 0.3), (0.4, 0.5, 0.6), "deepmind")
+    start = Start(tmp_path, stored | {"preprocessing": how.as_json()})
+    found = with_network_of(tiny_config("data.npz", net=NetConfig()), start)
+    assert (found.net.mean, found.net.std) == (how.mean, how.std)
+    assert torch.equal(normalisation(found, None)[0], torch.tensor(how.mean))
+    own = NetConfig(mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))
+    assert with_network_of(tiny_config("data.npz", net=own), start).net.mean == (0, 0, 0)
+    assert from_yaml(to_yaml(found)) == found, "a run that goes on compares them"
+
+
+def test_heads_are_those_of_the_weights_where_there_are_any(tmp_path):
+    stored = config(encoder="resnet10", width=0.0625)
+    start = Start(tmp_path, content(stored))
+    net = with_network_of(tiny_config("data.npz", net=NetConfig()), start).net
+    assert (net.head_hidden, net.head_outputs) == (16, 8)
+    with pytest.raises(UserError, match=r"--net.head-outputs is 4, and the weights of .* need 8"):
+        with_network_of(tiny_config("data.npz", net=NetConfig(head_outputs=4)), start)
+    bare = Start(tmp_path, content(stored, heads=False))
+    assert with_network_of(tiny_config("data.npz", net=NetConfig(head_outputs=4)), bare).net.head_outputs == 4
+
+
+def test_selective_kernels_that_the_weights_have_not(tmp_path):
+    start = Start(tmp_path, content(config(**TINY)))
+    with pytest.raises(UserError, match=r"--net.sk is True, and the weights of .* need False"):
+        with_network_of(tiny_config("data.npz", net=NetConfig(sk=True)), start)

@@ -30,6 +30,7 @@ __all__ = [
     "FileFacts",
     "check_file",
     "image_files",
+    "pixels_of",
     "read_pixels",
 ]
 
@@ -103,6 +104,12 @@ def read_pixels(path: str) -> NDArray[np.uint8]:
         raise UserError(f"{path}: not a readable image ({_reason(error, path)})") from error
 
 
+def pixels_of(image: Image.Image) -> NDArray[np.uint8]:
+    """The same of an image that Pillow has opened already."""
+    with _OUR_RULES:
+        return np.array(_seen(image)[0])
+
+
 def check_file(path: str) -> FileFacts:
     """Whether a file is an image that is all there; never raises.
 
@@ -126,11 +133,15 @@ def _decode(path: str) -> tuple[Image.Image, tuple[int, int]]:
             image.draft(None, (max(1, full[0] // scale), max(1, full[1] // scale)))
         image.load()
         full = full if image.size != full[::-1] else image.size  # a TIFF turns itself
-        orientation = _orientation(image.getexif)
-        rgb = _shrunk(_in_rgb(_shrunk(image)))
-    if orientation in _TURNS:
-        rgb = rgb.transpose(_TURNS[orientation])
+        rgb, orientation = _seen(image)
     return rgb, _upright(full, orientation)
+
+
+def _seen(image: Image.Image) -> tuple[Image.Image, int]:
+    """In RGB, not too large, upright; and how it lay."""
+    orientation = _orientation(image.getexif)
+    rgb = _shrunk(_in_rgb(_shrunk(image)))
+    return rgb.transpose(_TURNS[orientation]) if orientation in _TURNS else rgb, orientation
 
 
 def _factor(size: tuple[int, int]) -> int:

@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 
 from semppl.core.errors import RunError, UserError
+from semppl.core.staging import put_, require_free, staged
 from semppl.deploy.formats.format import Answers, Format, Subject
 from semppl.deploy.formats.onnx import FILE, ONNX, require_onnx
 from semppl.deploy.formats.safetensors import SAFETENSORS
@@ -21,7 +22,6 @@ from semppl.deploy.load import load
 from semppl.deploy.model import CONFIG, WEIGHTS, Model, load_model, model_folder
 from semppl.deploy.network import Network
 from semppl.deploy.settings import ExportFlags, wanted_formats
-from semppl.deploy.staging import put_, require_free, staged
 from semppl.nets.encoder import ENCODERS
 
 TABLE: Final[Mapping[str, Format]] = {
@@ -57,7 +57,9 @@ def run_export(path: Path, flags: ExportFlags, console: Console) -> dict[str, fl
     places = {name: _place(path, flags.out, name, alone=len(formats) == 1) for name in formats}
     for place in places.values():
         _require_elsewhere(place, path)
-        require_free(place, ours=OURS, overwrite=flags.overwrite)
+        # a README alone is somebody else's
+        ours = OURS if (place / CONFIG).is_file() else OURS - {CARD}
+        require_free(place, ours=ours, overwrite=flags.overwrite)
     differences = _write_all(subject, places, flags.push)
     for name, place in places.items():
         _say(console, f"{name}: {differences[name]}: {place}")

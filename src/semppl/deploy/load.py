@@ -13,6 +13,7 @@ from semppl.core.rundir import RunDirectory
 from semppl.deploy.model import linear_head, load_network, model_folder
 from semppl.deploy.network import Architecture, Network
 from semppl.train.build import normalisation
+from semppl.train.device import choose_device
 from semppl.train.pretrain import load_for
 from semppl.train.state import load_checkpoint, newest_checkpoint
 from semppl.views.preprocessing import Preprocessing
@@ -32,7 +33,7 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> Network:
     path = Path(path)
     folder = model_folder(path)
     network = load_network(folder) if folder is not None else _from_run(path)
-    return network.to(device)
+    return network.to(choose_device(device) if isinstance(device, str) else device)
 
 
 def _from_run(path: Path) -> Network:

@@ -18,12 +18,14 @@ from semppl.core.errors import UserError
 from semppl.core.rundir import write_atomically, write_text
 from semppl.deploy.network import Architecture, Network
 from semppl.evaluate.bank import LabelledBank
-from semppl.views.preprocessing import Preprocessing
+from semppl.views.preprocessing import CROPS, Preprocessing
 
 R = TypeVar("R")
 Decides = Literal["k-NN", "linear", "fine-tuned"]
 FORMAT: Final = 1
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
+# what a file that is damaged, or was edited, has been seen to raise
+_DAMAGE: Final = (AttributeError, KeyError, OSError, RuntimeError, SafetensorError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -122,35 +124,50 @@ def load_network(folder: Path) -> Network:
 def _read(folder: Path, assembled: Callable[[dict[str, Any], dict[str, Tensor]], R]) -> R:
     try:
         config = json.loads((folder / CONFIG).read_text())
-        if config.get("format") != FORMAT:
-            found = f"version (format {config['format']})" if "format" in config else "library"
-            raise UserError(f"{folder}: written by another {found}: give a model of semppl")
-        if assembled is _model and "decides" not in config:
-            raise UserError(f"{folder}: no labelled images are in this model: give some, with --labels")
+        _require_ours(config, folder, votes=assembled is _model)
         return assembled(config, load_file(folder / WEIGHTS))
-    except (json.JSONDecodeError, SafetensorError, KeyError, TypeError, RuntimeError) as error:
+    except UserError:
+        raise
+    except _DAMAGE as error:
         reason = (str(error).splitlines() or [""])[0]
         raise UserError(f"{folder}: not a readable model ({type(error).__name__}: {reason})") from error
 
 
+def _require_ours(config: dict[str, Any], folder: Path, *, votes: bool) -> None:
+    if config.get("format") != FORMAT:
+        found = f"version (format {config['format']})" if "format" in config else "library"
+        raise UserError(f"{folder}: written by another {found}: give a model of semppl")
+    if votes and "decides" not in config:
+        raise UserError(f"{folder}: no labelled images are in this model: give some, with --labels")
+
+
 def _network(config: dict[str, Any], tensors: dict[str, Tensor]) -> Network:
     architecture = Architecture(**config["architecture"])
-    head, normalisation = _below("head.", tensors), config["normalisation"]
-    return Network(
+    head, classes = _below("head.", tensors), tuple(config["classes"])
+    network = Network(
         architecture,
         architecture.create(_below("encoder.", tensors)),
-        Preprocessing(
-            size=config["input_size"],
-            mean=tuple(normalisation["mean"]),
-            std=tuple(normalisation["std"]),
-            crop=config.get("crop", "middle"),  # models of the first version have no other
-        ),
+        _preprocessing(config),
         head=_head(head) if head else None,
-        classes=tuple(config["classes"]),
+        classes=classes,
     ).eval()
+    outputs = network.head.weight if isinstance(network.head, nn.Linear) else head.get("1.weight", ())
+    if len(outputs) != len(classes):
+        raise ValueError(f"{len(classes)} classes for {len(outputs)} outputs")
+    return network
+
+
+def _preprocessing(config: dict[str, Any]) -> Preprocessing:
+    size, crop = config["input_size"], config.get("crop", "middle")  # the first version had no other crop
+    mean, std = (tuple(map(float, config["normalisation"][key])) for key in ("mean", "std"))
+    if type(size) is not int or size < 1 or crop not in CROPS or len(mean) != 3 or len(std) != 3:
+        raise ValueError(f"size {size}, crop {crop}, {len(mean)} means and {len(std)} deviations")
+    return Preprocessing(size, mean, std, crop)
 
 
 def _model(config: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
+    if type(config["neighbours"]) is not int or config["neighbours"] < 1:
+        raise ValueError(f"{config['neighbours']} neighbours")
     return Model(
         network=_network(config, tensors),
         decides=config["decides"],

@@ -8,11 +8,11 @@ from typing import Self, final
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import ImageOps
 from PIL.Image import Image
 from torch import Tensor, nn
 
 from semppl.config import NetConfig, required
+from semppl.data.files import pixels_of
 from semppl.data.image import read_image
 from semppl.nets.encoder import create_encoder
 from semppl.views.preprocessing import Preprocessing
@@ -100,11 +100,12 @@ def _pixels(image: str | Path | Image | NDArray[np.uint8] | Tensor) -> Tensor:
     if isinstance(image, str | Path):
         return read_image(str(image))
     if isinstance(image, Image):
-        image = np.array(ImageOps.exif_transpose(image).convert("RGB"))
-    pixels = image if isinstance(image, Tensor) else torch.from_numpy(image).permute(2, 0, 1)
-    if pixels.dtype != torch.uint8 or pixels.ndim != 3 or pixels.shape[0] != 3:
+        image = pixels_of(image)
+    is_tensor = isinstance(image, Tensor)
+    shape = tuple(getattr(image, "shape", ()))
+    if len(shape) != 3 or shape[0 if is_tensor else 2] != 3 or image.dtype not in (torch.uint8, np.uint8):
         raise ValueError(
-            f"an image is uint8, as a tensor [3,H,W] or an array [H,W,3], not {pixels.dtype} "
-            f"{tuple(pixels.shape)} as a tensor"
+            "an image is a file, one of Pillow's, or uint8 as a tensor [3,H,W] or an array [H,W,3], not "
+            f"{type(image).__name__} {shape} of {getattr(image, 'dtype', 'nothing')}"
         )
-    return pixels
+    return image if isinstance(image, Tensor) else torch.from_numpy(image.copy()).permute(2, 0, 1)

@@ -15,7 +15,8 @@ class ExportFlags:
     """What to write, and where."""
 
     format: tuple[str, ...] = ("safetensors",)
-    """safetensors: for semppl.load and semppl predict, every network; torchvision: a state dict for its
+    """safetensors: for semppl.load and semppl predict (which asks networks that know no labelled images for
+    --labels), every network; torchvision: a state dict for its
     ResNets; timm: a folder for timm.create_model; onnx: for onnxruntime and others, every network."""
     part: Literal["auto", "encoder", "classifier"] = "auto"
     """Features, or logits of the classes; auto: those where there is a classifier."""

@@ -59,8 +59,10 @@ def _other(name: str, width: float, *, plain: bool, pretrained: bool) -> WideRes
     if name not in WIDE and not name.startswith(PREFIX):
         known = ", ".join((*ENCODERS, *WIDE))
         raise UserError(f"unknown encoder {name!r}: choose from {known} or timm:NAME")
-    if not plain or (width != 1 and name not in WIDE):
-        raise ValueError(f"{name}: width, selective kernels and padding are for our own ResNets")
+    if not plain:
+        raise ValueError(f"{name}: selective kernels and padding are for our own ResNets")
+    if width != 1 and name not in WIDE:
+        raise ValueError(f"{name} has one width, which is 1, not {width:g} (--net.width 1)")
     if name not in WIDE:
         return create_timm(name, pretrained=pretrained)
     depth, times = WIDE[name]

@@ -59,6 +59,8 @@ class Converted:
     """Weight [Y,F] and bias [Y]."""
     step: int
     """Updates of the weights; norms say that they have tracked as many batches."""
+    remark: str = ""
+    """What was decided by names alone, for a person to check; empty where nothing was."""
 
 
 def convert(content: object, name: str) -> Converted:
@@ -89,6 +91,18 @@ def convert(content: object, name: str) -> Converted:
         predictor_state=states.get("predictor"),
         classifier=(probe["weight"], probe["bias"]) if probe else None,
         step=tree.step,
+        remark=_remark(parts["encoder"][1], prefix) if sk else "",
+    )
+
+
+def _remark(modules: _Modules, prefix: str) -> str:
+    """Shapes do not tell a dilated kernel from another; the first block stands for all."""
+    block = "layer1.0."
+    plain, dilated = (
+        line(modules[f"{block}conv2.paths.{i}.conv"][0].removeprefix(_start(block, prefix))) for i in (0, 1)
+    )
+    return (
+        f"by their names, …/{plain} is taken for the path without dilation, …/{dilated} for the dilated one"
     )
 
 

@@ -9,7 +9,9 @@ from rich.console import Console
 from torch import Tensor
 
 from semppl.config import Config, to_yaml
+from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
+from semppl.core.staging import put_, staged
 from semppl.presets import paper
 from semppl.released.convert import Converted, convert
 from semppl.released.unpickle import read_pickle
@@ -26,10 +28,26 @@ def import_checkpoint(file: Path, out: Path | None, *, overwrite: bool, console:
     """Read, convert, write; nothing is written before every tensor has found its place."""
     run = RunDirectory(out or Path("runs") / file.stem)
     run.require_free(overwrite=overwrite, resumable=False)
+    if run.path.resolve() in file.resolve().parents:
+        raise UserError(f"{file} lies in {run.path}, which would be replaced: choose another --out")
     converted = convert(read_pickle(file), file.name)
     origin = {"file": file.name, "sha256": _sha256(file), "step": converted.step}
+    try:
+        with staged(run.path) as folder:
+            _write(RunDirectory(folder), converted, origin)
+            put_(folder, run.path)
+    except (OSError, RuntimeError) as error:  # torch has its own for a disk that is full
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise RunError(f"cannot write to {run.path} ({reason}): nothing was changed") from error
+    for line in (_told(converted), converted.remark, f"kept in {run.path}"):
+        if line:
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
+    return run
+
+
+def _write(run: RunDirectory, converted: Converted, origin: dict[str, Any]) -> None:
     config = to_yaml(config_of(converted))
-    run.prepare_(config, overwrite=overwrite)
+    run.prepare_(config, overwrite=False)
     run.checkpoints.mkdir()
     facts: dict[str, Any] = {
         "config": config,
@@ -41,9 +59,6 @@ def import_checkpoint(file: Path, out: Path | None, *, overwrite: bool, console:
     }
     write_checkpoint(run, state_of(converted), facts)
     run.write_environment(origin=origin)
-    for line in (_told(converted), f"kept in {run.path}"):
-        console.print(line, highlight=False, soft_wrap=True)
-    return run
 
 
 def config_of(converted: Converted) -> Config:

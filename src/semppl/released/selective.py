@@ -38,10 +38,11 @@ def match_kernels(
     if counted not in ((2, 1, 1, 0, 2, 1), (2, 1, 0, 2, 2, 1)):
         there = [f"{line(name)} {shape}" for name, shape in kernels.items()]
         there += [f"{line(name)} ({width},)" for name, width in norms.items()]
+        rest = f" and {len(there) - 20} more" if len(there) > 20 else ""
         raise UserError(
             f"{where}: no selective kernels: expected two of {path}, one of {(middle, reduced)}, one of "
             f"{(reduced, 2 * middle)} or two of {(reduced, middle)}, and norms of {middle}, {middle} and "
-            f"{reduced}; found {', '.join(there) or 'none'}"
+            f"{reduced}; found {', '.join(there[:20]) or 'none'}{rest}"
         )
     wide = _like(paths, wide)
     return {

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 NEEDLESS: Final = "which no checkpoint of this kind needs: nothing was run"
+_ENTRY: Final = 100  # bytes of an object, or of an entry of one
+_MOST_FIELDS, _MOST_AXES, _MOST_ARGUMENTS = 1000, 8, 8
 
 
 class Refused(Exception):
@@ -26,12 +28,33 @@ def line(text: str) -> str:
     return repr(text[:120])[1:-1]
 
 
+def size(made: object) -> int:
+    """Bytes that a stand-in has made, roughly; what may be shared with others counts again."""
+    match made:
+        case np.ndarray() | np.generic():
+            return _ENTRY + made.nbytes
+        case bytes():
+            return _ENTRY + len(made)
+        case dict():
+            return _ENTRY + len(made) * _ENTRY
+        case Record(fields):
+            return _ENTRY + len(fields) * _ENTRY
+        case _:
+            return _ENTRY
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Call:
     """Stands in for a function."""
 
     run: Callable[..., object]
+
+    def of(self, arguments: tuple[object, ...]) -> object:
+        """To hand over many would take its time, at each of many calls."""
+        if len(arguments) > _MOST_ARGUMENTS:
+            raise Refused(f"calls a function with {len(arguments)} arguments, {NEEDLESS}")
+        return self.run(*arguments)
 
 
 @final
@@ -85,11 +108,15 @@ def _dtype(code: object, *_: object) -> Dtype:
 def _numbers(data: object, dtype: object, shape: object, order: object) -> Array:
     if not isinstance(dtype, Dtype) or not isinstance(data, bytes):
         raise Refused("has an array without a type or without numbers")
-    if not isinstance(shape, tuple) or not all(type(size) is int and 0 <= size < 2**40 for size in shape):
+    if not isinstance(shape, tuple):
+        raise Refused("has an array without a shape")
+    if len(shape) > _MOST_AXES:
+        raise Refused(f"has an array of {len(shape)} axes, {NEEDLESS}")
+    if not all(type(length) is int and 0 <= length < 2**40 for length in shape):
         raise Refused("has an array without a shape")
     flat = dtype.read(data)
-    if len(shape) > 8 or math.prod(shape) != flat.size:
-        raise Refused(f"has an array of {flat.size} numbers for the shape {shape[:8]}")
+    if math.prod(shape) != flat.size:
+        raise Refused(f"has an array of {flat.size} numbers for the shape {shape}")
     layout: Literal["C", "F"] = "F" if order == "F" else "C"
     return flat.reshape(shape, order=layout)
 
@@ -121,7 +148,7 @@ def _array(make: object, arguments: object, state: object, *_: object) -> Array:
     """As dill and jax write an array: how numpy would begin it, and its content."""
     if make is not _BLANK or not isinstance(arguments, tuple):
         raise Refused(f"has an array that is made by something else than numpy, {NEEDLESS}")
-    _blank(*arguments)
+    _BLANK.of(arguments)
     return _content(state)
 
 
@@ -145,8 +172,12 @@ def _mapping(content: object = None) -> dict[object, object]:
 
 
 def _record(_name: object, fields: object, *_: object) -> Record:
-    if not isinstance(fields, tuple) or not all(isinstance(field, str) for field in fields):
+    if not isinstance(fields, tuple):
         raise Refused("has a record without names")
+    if len(fields) > _MOST_FIELDS:
+        raise Refused(f"has a record of {len(fields)} fields, {NEEDLESS}")
+    if not all(isinstance(field, str) for field in fields) or len(set(fields)) < len(fields):
+        raise Refused("has a record without names of its own for its fields")
     return Record(fields)
 
 

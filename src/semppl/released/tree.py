@@ -18,6 +18,8 @@ from semppl.released.standins import line
 Leaves = Mapping[str, Mapping[str, NDArray[np.float32]]]
 _Raw = Mapping[str, Mapping[str, NDArray[Any]]]
 
+# the largest encoder has 2022 of state; a short file can have one large mapping under many names
+_MOST_ARRAYS: Final = 20_000
 # ranks of Haiku's arrays without replicas, by their name: convolutions and linear layers, and norms over each
 _RANKS: Final[Mapping[str, tuple[int, ...]]] = {
     "w": (2, 4),
@@ -45,9 +47,17 @@ def read_tree(content: object, name: str) -> Tree:
     experiment = _entry(content, "experiment_state", name)
     raw = [_raw(_entry(experiment, part, name), part, name) for part in ("online_params", "online_state")]
     has_replicas = _has_replicas(raw, name)
+    ready: dict[int, NDArray[np.float32]] = {}
+
+    def first(array: NDArray[Any], where: str) -> NDArray[np.float32]:
+        """An array that is there many times is turned to float32 once."""
+        if id(array) not in ready:
+            ready[id(array)] = _first(array, has_replicas, where)
+        return ready[id(array)]
+
     params, state = (
         {
-            module: {leaf: _first(x, has_replicas, _where(name, module, leaf)) for leaf, x in leaves.items()}
+            module: {leaf: first(x, _where(name, module, leaf)) for leaf, x in leaves.items()}
             for module, leaves in part.items()
         }
         for part in raw
@@ -56,7 +66,11 @@ def read_tree(content: object, name: str) -> Tree:
 
 
 def _where(name: str, *keys: object) -> str:
-    return f"{name}: {line(' '.join(key if isinstance(key, str) else type(key).__name__ for key in keys))}"
+    return f"{name}: {_shown(*keys)}"
+
+
+def _shown(*keys: object) -> str:
+    return line(" ".join(key if isinstance(key, str) else type(key).__name__ for key in keys))
 
 
 def _entry(content: object, key: str, name: str) -> object:
@@ -72,9 +86,13 @@ def _raw(content: object, part: str, name: str) -> _Raw:
     """Two levels of names and arrays, as Haiku has them."""
     if not isinstance(content, Mapping):
         raise UserError(f"{name}: {part} is a {type(content).__name__}, not a mapping")
+    count = 0
     for module, leaves in content.items():
         if not isinstance(module, str) or not isinstance(leaves, Mapping):
             raise UserError(f"{_where(name, part, module)} is a {type(leaves).__name__}, not a mapping")
+        count += len(leaves)
+        if count > _MOST_ARRAYS:
+            raise UserError(f"{name}: {part} has more than {_MOST_ARRAYS:,} arrays, more than any encoder")
         for leaf, array in leaves.items():
             if not isinstance(leaf, str) or not isinstance(array, np.ndarray | np.generic):
                 raise UserError(f"{_where(name, module, leaf)} is a {type(array).__name__}, not an array")
@@ -99,12 +117,12 @@ def _has_replicas(raw: list[_Raw], name: str) -> bool:
         elif array.ndim - 1 in _RANKS[leaf] and len(array):
             replicas = len(array)
         else:
-            raise UserError(
-                f"{name}: {module} {leaf} has the shape {array.shape}, which no layer of Haiku has"
-            )
-        found.setdefault(replicas, f"{module} {leaf} {array.shape}")
+            where = _where(name, module, leaf)
+            raise UserError(f"{where} has the shape {array.shape}, which no layer of Haiku has")
+        found.setdefault(replicas, f"{_shown(module, leaf)} {array.shape}")
     if len(found) > 1:
-        raise UserError(f"{name}: not of the same number of replicas: {' and '.join(found.values())}")
+        shown = " and ".join(list(found.values())[:2])
+        raise UserError(f"{name}: not of the same number of replicas: {shown}")
     return any(found)
 
 

@@ -1,6 +1,8 @@
 """A reader of pickles that runs nothing: plain values, arrays, and the mappings of Haiku.
 
-A pickle is a program. Here it may only build plain containers and call what `standins` has.
+A pickle is a program. Here it may only build plain containers and call what `standins` has, and what those
+calls make is counted: a few bytes could ask again and again for a copy of one large array. Honest files need
+three times their size at most, for bfloat16 as protocol 2 writes it: the bytes, and a float32 for each two.
 """
 
 import pickle
@@ -8,12 +10,12 @@ import pickletools
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Final, NoReturn, final
+from typing import Any, BinaryIO, ClassVar, Final, NoReturn, final
 
 import numpy as np
 
 from semppl.core.errors import UserError
-from semppl.released.standins import KNOWN, NEEDLESS, Call, Dtype, Record, Refused, line, restore_
+from semppl.released.standins import KNOWN, NEEDLESS, Call, Dtype, Record, Refused, line, restore_, size
 
 _NOT_PICKLES: Final = {
     b"\x1f\x8b": "is a gzip archive, not a pickle: unpack it first",
@@ -39,7 +41,7 @@ def read_pickle(path: Path) -> object:
     try:
         with path.open("rb") as file:
             _check_beginning(file.peek(2)[:2])
-            return _Reader(file).load()
+            return _Reader(file, 4 * path.stat().st_size + 2**24).load()
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
     except Refused as refusal:
@@ -71,6 +73,10 @@ class _Reader(pickle._Unpickler):
     stack: list[Any]
     pop_mark: Callable[[], list[Any]]
 
+    def __init__(self, file: BinaryIO, allowance: int) -> None:
+        super().__init__(file)
+        self.allowance = allowance
+
     def find_class(self, module: str, name: str) -> object:
         """One of ours, or a refusal."""
         if (module, name) not in KNOWN:
@@ -82,14 +88,18 @@ class _Reader(pickle._Unpickler):
         arguments, call = self.stack.pop(), self.stack.pop()
         if not isinstance(call, Call) or not isinstance(arguments, tuple):
             raise Refused(f"calls a {type(call).__name__}, {NEEDLESS}")
-        self.stack.append(call.run(*arguments))
+        made = call.of(arguments)
+        self._count_(made)
+        self.stack.append(made)
 
     def new_(self) -> None:
         """Make a named tuple, here a dict."""
         values, record = self.stack.pop(), self.stack.pop()
         if not isinstance(record, Record) or not isinstance(values, tuple):
             raise Refused(f"makes an object of a {type(record).__name__}, {NEEDLESS}")
-        self.stack.append(record.fill(values))
+        made = record.fill(values)
+        self._count_(made)
+        self.stack.append(made)
 
     def build_(self) -> None:
         """Give an array, or a type of numbers, its state."""
@@ -98,8 +108,15 @@ class _Reader(pickle._Unpickler):
             target.restore_(state)
         elif isinstance(target, np.ndarray):
             restore_(target, state)
+            self._count_(target)
         else:
             raise Refused(f"changes a {type(target).__name__}, {NEEDLESS}")
+
+    def _count_(self, made: object) -> None:
+        """One call makes no more than a small multiple of the file; it is many that have to be stopped."""
+        self.allowance -= size(made)
+        if self.allowance < 0:
+            raise Refused("asks for more memory than a file of its size needs")
 
     def set_item_(self) -> None:
         """Put one entry into a dict."""
@@ -133,7 +150,7 @@ def _refusal(code: int) -> Callable[[_Reader], NoReturn]:
 
 
 _PLAIN: Final = (
-    "PROTO FRAME STOP MARK POP POP_MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT "
+    "PROTO FRAME STOP MARK POP POP_MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT "
     "SHORT_BINUNICODE BINUNICODE BINUNICODE8 SHORT_BINBYTES BINBYTES BINBYTES8 EMPTY_TUPLE TUPLE TUPLE1 "
     "TUPLE2 TUPLE3 EMPTY_LIST APPEND APPENDS EMPTY_DICT BINGET LONG_BINGET BINPUT LONG_BINPUT MEMOIZE "
     "GLOBAL STACK_GLOBAL"

@@ -140,7 +140,7 @@ def build_networks(config: Config, device: torch.device) -> tuple[Projected, nn.
             last_scale=required(net.last_scale),
             pretrained=net.pretrained,
         )
-        hidden, outputs = required(net.head_hidden), net.head_outputs
+        hidden, outputs = required(net.head_hidden), required(net.head_outputs)
         online = Projected(encoder, create_head(encoder.num_features, hidden, outputs))
         alone = config.method.objective == "simclr"
         predictor = nn.Identity() if alone else create_head(outputs, hidden, outputs)
@@ -157,7 +157,7 @@ def build_state(config: Config, num_classes: int, device: torch.device) -> Train
         queue = LabelledQueue(
             views=config.views.large,
             capacity=required(method.queue_capacity),
-            dim=net.head_outputs,
+            dim=required(net.head_outputs),
             classes=num_classes,
             initial_labels=method.queue_initial_labels,
             keep_predictions=method.semantic_partner == "store",
@@ -267,6 +267,8 @@ def _plan(
 
 def normalisation(config: Config, dataset: Dataset) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of the data, or those that weights from elsewhere expect."""
+    if config.net.mean is not None and config.net.std is not None:
+        return torch.tensor(config.net.mean), torch.tensor(config.net.std)
     if not config.net.pretrained:
         return dataset.statistics()
     mean, std = normalisation_of(required(config.net.encoder))

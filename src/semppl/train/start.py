@@ -11,8 +11,10 @@ from semppl.config import Config, from_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.train.state import TrainState, load_checkpoint, newest_checkpoint
+from semppl.views.preprocessing import Preprocessing
 
 _SHAPES: Final = ("encoder", "width", "stem", "padding")
+_HEADS: Final = ("head_hidden", "head_outputs")
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ def read_start(path: Path | None) -> Start | None:
 
 
 def with_network_of(config: Config, start: Start | None) -> Config:
-    """What the user left open is as the weights have it; what the user wrote must agree with them.
+    """What the user left open is as the weights have it, normalisation included; what the user wrote about
+    the encoder must agree with them.
 
     Padding above all: weights trained with another one would load without a word and see shifted images.
     """
@@ -42,13 +45,21 @@ def with_network_of(config: Config, start: Start | None) -> Config:
         return config
     mine, theirs = config.net, from_yaml(start.content["config"]).net
     theirs = replace(theirs, padding=theirs.padding or "symmetric")  # the first runs knew no other
-    left_open = [name for name in (*_SHAPES, "head_hidden") if getattr(mine, name) is None]
+    left_open = [name for name in (*_SHAPES, *_HEADS) if getattr(mine, name) is None]
     net = replace(mine, **{name: getattr(theirs, name) for name in left_open}, sk=mine.sk or theirs.sk)
-    for name in (*_SHAPES, "sk"):
+    if mine.mean is None and "preprocessing" in start.content:
+        stored = Preprocessing.from_json(start.content["preprocessing"])
+        net = replace(net, mean=stored.mean, std=stored.std)
+    for name in (*_SHAPES, "sk", *(_HEADS if _has_heads(start) else ())):
         given, needed = getattr(net, name), getattr(theirs, name)
         if given != needed:
-            raise UserError(f"--net.{name} is {given}, and the weights of {start.path} need {needed}")
+            flag = name.replace("_", "-")
+            raise UserError(f"--net.{flag} is {given}, and the weights of {start.path} need {needed}")
     return replace(config, net=net)
+
+
+def _has_heads(start: Start) -> bool:
+    return start.content["state"]["predictor"] is not None
 
 
 def start_from_(state: TrainState, start: Start | None, console: Console) -> None:

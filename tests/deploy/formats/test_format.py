@@ -34,3 +34,8 @@ def test_facts_survive_json_whatever_the_classes_are_called(make_network, tmp_pa
     assert tuple(said["classes"]) == names
     assert (said["input_size"], said["crop"], said["mean"]) == (8, "middle", [0.5, 0.4, 0.3])
     assert said["architecture"]["encoder"] == "resnet10"
+
+
+def test_facts_tell_how_images_are_cut(make_network):
+    assert facts(make_network(crop="deepmind"))["crop"] == "deepmind"
+    assert facts(make_network())["crop"] == "middle"

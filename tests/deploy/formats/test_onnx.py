@@ -87,3 +87,7 @@ def test_what_torch_cannot_export_is_one_line(make_network, tmp_path, monkeypatc
     monkeypatch.setattr(torch.onnx, "export", fail)
     with pytest.raises(RunError, match=r"^onnx: torch cannot export resnet10 \(no such operator\)$"):
         ONNX.write(Subject(make_network()), tmp_path)
+
+
+def test_it_is_verified_with_batches_other_than_the_one_that_was_traced():
+    assert ONNX.batches == (1, 5)

@@ -1,7 +1,7 @@
 import pytest
 
 from semppl.core.errors import UserError
-from semppl.deploy.staging import put_, require_free, staged
+from semppl.core.staging import put_, require_free, staged
 
 OURS = {"config.json"}
 
