@@ -133,6 +133,8 @@ class MethodConfig:
     """Whose labels choose the positives: given and pseudo, given alone, or true ones (an upper bound)."""
     minimum_votes: int = 0
     """Ballots that must agree before a pseudo-label is used; 0: all are."""
+    vote_power: float = 0.0
+    """How a pseudo-label's positives are weighed: its share of the ballots to this power; 0: all alike."""
     k: int = 1
     """Neighbours of a ballot."""
     voting: Literal["all", "same", "one"] = "all"

@@ -123,6 +123,7 @@ def _check(config: Config, batch_size: int, num_images: int) -> None:
         ("--method.queue-capacity", method.queue_capacity, 1, None),
         ("--method.negatives", method.negatives, 0, most),
         ("--method.minimum-votes", method.minimum_votes, 0, config.num_ballots),
+        ("--method.vote-power", method.vote_power, 0, None),
         ("--method.target-decay", method.target_decay, 0, 1),
         ("--optim.base-lr", optim.base_lr, POSITIVE, None),
         ("--optim.momentum", optim.momentum, 0, 1),

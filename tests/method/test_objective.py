@@ -260,7 +260,7 @@ def test_missing_stored_predictions_are_refused():
 @given(st.permutations(range(6)), st.booleans())
 def test_permuting_the_batch_changes_no_term(objective, order, with_negatives):
     case, order = example(), torch.tensor(order)
-    positives = drawn(case)
+    positives = drawn(case)._replace(trust_B=torch.linspace(0.1, 1, case.images))
     permuted = Positives(
         *(tensor.index_select(-2, order) if tensor.dim() > 1 else tensor[order] for tensor in positives)
     )
@@ -457,3 +457,23 @@ def test_target_projections_of_small_views_count_only_where_they_are_asked_for()
         alone = objective(online, target).total
         assert objective(online, target, small_target_SBD=small).total == alone
     assert ReLICv2(small_partner="run_target")(online, target, small_target_SBD=small).total != alone
+
+
+@pytest.mark.parametrize("objective", [ReLICv2, SimCLR, BYOL])
+def test_trust_weighs_the_semantic_terms_of_each_image_and_no_others(objective):
+    """Full trust is none at all; the terms of single images add up; half of the trust is half of the term."""
+    case, loss = example(), objective()
+
+    def terms(trust_B):
+        return loss(case.online, case.target, drawn(case)._replace(trust_B=trust_B), case.negatives)
+
+    plain, full = terms(None), terms(torch.ones(case.images))
+    torch.testing.assert_close(full, plain)
+    single = [terms(F.one_hot(torch.tensor(m), case.images).float()) for m in range(case.images)]
+    torch.testing.assert_close(sum(one.semantic for one in single), plain.semantic)
+    torch.testing.assert_close(
+        sum(one.invariance_semantic for one in single), plain.invariance_semantic, check_dtype=False
+    )
+    half = terms(torch.full((case.images,), 0.5))
+    torch.testing.assert_close(half.semantic, plain.semantic / 2)
+    torch.testing.assert_close(half.augmentation, plain.augmentation)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from torch.profiler import ProfilerActivity, profile
 
-from semppl.method.positives import sample_positives
+from semppl.method.positives import Positives, sample_positives, weight_of
 from semppl.method.queue import LabelledQueue
 
 NUM_CLASSES = 6
@@ -213,3 +213,11 @@ def test_a_label_that_no_class_has_is_not_found():
     queue = LabelledQueue(1, 8, 2, 2)
     positives = sample_positives(torch.tensor([-2, 2, 7, 0]), queue, 1, 1)
     assert positives.found_B.tolist() == [False, False, False, True]
+
+
+def test_the_weight_is_the_trust_where_something_was_found():
+    found_B = torch.tensor([True, False, True])
+    plain = Positives(torch.zeros(1, 1, 1, 3, 2), found_B)
+    assert weight_of(plain) is found_B
+    weighed = plain._replace(trust_B=torch.tensor([0.5, 0.5, 1.0]))
+    assert weight_of(weighed).tolist() == [0.5, 0.0, 1.0]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 from torch.profiler import ProfilerActivity, profile
 
-from semppl.method.pseudo_labels import Votes, _marked, majority, nearest, semantic_labels, vote
+from semppl.method.pseudo_labels import Votes, _marked, majority, nearest, semantic_labels, trust, vote
 from semppl.method.pseudo_labels import mode as most_frequent
 from semppl.method.queue import LabelledQueue
 
@@ -323,3 +323,14 @@ def test_the_mark_that_a_gpu_searches_with_hides_keys_without_a_label():
     assert similarity[:, ~valid].max() < -2.9
     expected, _ = nearest(queries, keys, labels, 1)
     torch.testing.assert_close(similarity.amax(1), expected[:, 0], atol=1e-3, rtol=0)
+
+
+def test_trust_is_the_share_of_the_ballots_to_a_power_and_given_labels_have_it_all():
+    ballots_JB = torch.tensor([[1, 1, 2, 0], [1, 1, 2, 1], [1, 0, 2, 2], [1, 2, 0, 3]])
+    votes = Votes(torch.tensor([1, 1, 2, 0]), torch.tensor([4, 2, 3, 1]), ballots_JB)
+    given_B = torch.tensor([-1, -1, -1, 5])
+    assert trust(given_B, votes, 1.0).tolist() == [1.0, 0.5, 0.75, 1.0]
+    assert trust(given_B, votes, 2.0).tolist() == [1.0, 0.25, 0.5625, 1.0]
+    assert trust(given_B, votes, 0.0).tolist() == [1.0] * 4
+    nobody = votes._replace(counts_B=torch.zeros(4, dtype=torch.long))
+    assert trust(given_B, nobody, 2.0).tolist() == [0.0, 0.0, 0.0, 1.0]

@@ -182,3 +182,14 @@ def test_without_small_views_and_with_one_large_view_it_still_trains(npz):
     assert outcome.votes is not None
     assert len(outcome.votes.ballots_JB) == 1
     assert outcome.terms.invariance_augmentation == 0
+
+
+def test_votes_weigh_the_semantic_loss_by_their_share(npz):
+    def semantic(power, labels="pseudo"):
+        method = MethodConfig(positives=2, queue_capacity=20, vote_power=power, labels=labels)
+        run = training(npz, method=method)
+        return train_step_(run.state, run.feed(0), run.plan).terms.semantic
+
+    alike, weighed, hardly = semantic(0.0), semantic(2.0), semantic(50.0)
+    assert hardly < weighed < alike
+    assert semantic(2.0, "given") == semantic(0.0, "given")

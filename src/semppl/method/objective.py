@@ -21,7 +21,7 @@ from semppl.method.invariance import (
     semantic_partner,
 )
 from semppl.method.losses import contrastive, entry_logits, log_sum, negative_logits, pair_logits
-from semppl.method.positives import Positives
+from semppl.method.positives import Positives, weight_of
 
 
 class Terms(NamedTuple):
@@ -124,7 +124,7 @@ class ReLICv2:
             num_positives = positives.embeddings_AVPBD.shape[2]
             positive_AVPB = entry_logits(online_ABD, positives.embeddings_AVPBD, self.temperature)
             negative_AV1BN = negative_AVBN[:, :, None]
-            loss_AVPB = contrastive(positive_AVPB, log_sum(negative_AV1BN)) * positives.found_B
+            loss_AVPB = contrastive(positive_AVPB, log_sum(negative_AV1BN)) * weight_of(positives)
             semantic = average(loss_AVPB.sum(2), counted_AV)
             if self.invariance_scale and self.semantic_partner != "none":
                 log_p_AVPBX = log_distribution(positive_AVPB, negative_AV1BN)
@@ -133,7 +133,7 @@ class ReLICv2:
                 partner = semantic_partner(
                     log_p_AVPBX, positives, own_ABD, negatives_BN, self.temperature, self.semantic_partner
                 )
-                loss_AVPB = penalty(log_p_AVPBX, partner, self.stop_gradient) * positives.found_B
+                loss_AVPB = penalty(log_p_AVPBX, partner, self.stop_gradient) * weight_of(positives)
                 invariance_semantic = loss_AVPB.sum(2).mean()
 
         total = self.contrast_scale * (augmentation + self.alpha * semantic)
@@ -182,7 +182,7 @@ class SimCLR:
         loss_AVPB = None
         if positives is not None:
             positive_AVPB = entry_logits(online_ABD, positives.embeddings_AVPBD, self.temperature)
-            loss_AVPB = contrastive(positive_AVPB, rest_AVB[:, :, None]) * positives.found_B
+            loss_AVPB = contrastive(positive_AVPB, rest_AVB[:, :, None]) * weight_of(positives)
         counted_AV = counted_pairs(online_ABD, target_VBD, same_view=self.same_view)
         return two_terms(loss_AVB, loss_AVPB, counted_AV, self.alpha, divide=self.divide_by_positives)
 
@@ -209,7 +209,7 @@ class BYOL:
         loss_AVPB = None
         if positives is not None:
             cosine_AVPB = entry_logits(online_ABD, positives.embeddings_AVPBD, temperature=1.0)
-            loss_AVPB = (2 - 2 * cosine_AVPB) * positives.found_B
+            loss_AVPB = (2 - 2 * cosine_AVPB) * weight_of(positives)
         counted_AV = counted_pairs(online_ABD, target_VBD, same_view=self.same_view)
         return two_terms(loss_AVB, loss_AVPB, counted_AV, self.alpha, divide=self.divide_by_positives)
 

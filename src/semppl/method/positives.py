@@ -18,6 +18,13 @@ class Positives(NamedTuple):
     found_B: Tensor
     predictions_AVPBD: Tensor | None = None
     """Online predictions of the drawn images, where the queue keeps them."""
+    trust_B: Tensor | None = None
+    """How much an image's positives count, where they do not all count the same."""
+
+
+def weight_of(positives: Positives) -> Tensor:
+    """Of each image's semantic terms [B]; 0 where nothing was found."""
+    return positives.found_B if positives.trust_B is None else positives.found_B * positives.trust_B
 
 
 @torch.no_grad()

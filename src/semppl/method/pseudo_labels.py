@@ -207,3 +207,9 @@ def semantic_labels(given_B: Tensor, votes: Votes, minimum_votes: int = 0) -> Te
     """pl(x): the given label, else the pseudo-label if at least `minimum_votes` ballots agree on it."""
     trusted_B = votes.labels_B.where(votes.counts_B >= minimum_votes, UNLABELLED)
     return given_B.where(given_B != UNLABELLED, trusted_B)
+
+
+def trust(given_B: Tensor, votes: Votes, power: float) -> Tensor:
+    """Weight of an image's label: 1 where it is given, else the winner's share of the ballots to a power."""
+    share_B = votes.counts_B / len(votes.ballots_JB)
+    return (share_B**power).where(given_B == UNLABELLED, 1.0)

@@ -16,7 +16,7 @@ from semppl.core.rng import generator
 from semppl.method.negatives import draw_negatives
 from semppl.method.objective import Objective, Terms
 from semppl.method.positives import sample_positives
-from semppl.method.pseudo_labels import Pairs, Tie, Votes, semantic_labels, vote
+from semppl.method.pseudo_labels import Pairs, Tie, Votes, semantic_labels, trust, vote
 from semppl.train.encode import PLAIN, Nets, predictions, projections
 from semppl.train.state import TrainState
 from semppl.views.photometric import Augment, finish
@@ -40,6 +40,7 @@ class Plan:
     num_negatives: int | None
     labels: Literal["pseudo", "given", "oracle"]
     minimum_votes: int
+    vote_power: float
     k: int
     pairs: Pairs
     tie: Tie
@@ -106,6 +107,8 @@ def train_step_(
         positives = sample_positives(
             labels_B, state.queue, len(views_A), plan.num_positives, rng, mirrored=plan.mirrored
         )
+        if plan.vote_power:
+            positives = positives._replace(trust_B=trust(batch.labels_B, votes, plan.vote_power))
         mark("positives")
         if not plan.enqueue_first:
             state.queue.push_(target_VBD.detach(), batch.labels_B, predictions_VBD)
