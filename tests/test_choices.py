@@ -10,7 +10,7 @@ from semppl.resolve import resolved
 
 def facts(**changes):
     values = {"image_size": 32, "num_images": 10_000, "num_labels": 200, "num_classes": 10, "gpu": True}
-    return Facts(**{**values, **changes})
+    return Facts(**{**values, "fitting": lambda size: size, **changes})
 
 
 @pytest.mark.parametrize(

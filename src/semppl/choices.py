@@ -15,10 +15,6 @@ _ADAMW_PEAK: Final = 0.002
 _TINY, _TINY_AREA = 16, 0.5
 
 
-def _any_size(size: int) -> int:
-    return size
-
-
 @dataclass(frozen=True, kw_only=True)
 class Facts:
     """Of the data and the machine."""
@@ -28,10 +24,10 @@ class Facts:
     num_labels: int
     num_classes: int
     gpu: bool
+    fitting: Callable[[int], int]
+    """The side of images that the encoder takes which is nearest to one wanted."""
     grey: bool = False
     """No image has colours: changing them would change nothing."""
-    fitting: Callable[[int], int] = _any_size
-    """The side of images that the encoder takes which is nearest to one wanted."""
 
 
 def choose_network(config: Config, facts: Facts) -> Config:

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from semppl.views.whole import fitted_crop, framed_crop, ready_crop, whole_crop, whole_view
+from semppl.views.whole import fitted_crop, framed_crop, ready_crop, resized_side, whole_crop, whole_view
 
 MEAN, STD = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0.5, 1.0, 2.0])
 
@@ -69,3 +69,7 @@ def test_the_fitted_crop_is_the_middle_square_with_its_margin():
     assert torch.equal(fitted_crop(112, image), image[:, :, 4:116])
     assert fitted_crop(10, image).shape == (3, 10, 10)
     assert fitted_crop(10, image.expand(2, 3, 112, 120)).shape == (2, 3, 10, 10)
+
+
+def test_the_side_before_the_margin_is_cut_away():
+    assert [resized_side(size) for size in (8, 95, 96, 224)] == [8, 95, 110, 256]

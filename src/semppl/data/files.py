@@ -13,13 +13,14 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from semppl.core.errors import UserError
+from semppl.data.endings import ENDS
 from semppl.data.listing import SUFFIXES, list_images
 
 __all__ = [
@@ -43,8 +44,6 @@ FLEETING: Final = ("broken link", "cannot be read", "no permission", "no such fi
 
 _FORMATS: Final = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF")
 _BEGINNINGS: Final = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF", b"II*\0", b"MM\0*", b"BM", b"GIF8")
-# the marker at a file's end may have other bytes behind it, but rarely more than these
-_TAIL: Final = 4096
 _FAILURES: Final = (
     ArithmeticError,
     AttributeError,
@@ -196,59 +195,11 @@ def _quick_size(path: str) -> tuple[int, int] | None:
     """The upright size, if header and end are as they should be."""
     with Path(path).open("rb") as file, Image.open(file, formats=_FORMATS) as image:
         length = os.fstat(file.fileno()).st_size
-        ends = _ENDS.get(image.format or "")
+        ends = ENDS.get(image.format or "")
         if ends is None or not ends(file, length):
             return None
         # Pillow would decode a PNG to look for notes behind its pixels; `ends` has found none there
         return _upright(image.size, _orientation(lambda: Image.Image.getexif(image)))
-
-
-def _jpeg_ends(file: IO[bytes], length: int) -> bool:
-    """An end-of-image marker behind the header, which may have one of its own in its thumbnail."""
-    file.seek(max(file.tell(), length - _TAIL))
-    return b"\xff\xd9" in file.read()
-
-
-def _png_ends(file: IO[bytes], length: int) -> bool:
-    """A chain of chunks to the last one, without notes behind the pixels that might turn the image."""
-    file.seek(8)
-    seen_pixels = False
-    while file.tell() < length and len(head := file.read(8)) == 8:
-        size, kind = struct.unpack(">I4s", head)
-        if kind == b"IEND":
-            return seen_pixels
-        seen_pixels = seen_pixels or kind == b"IDAT"
-        if seen_pixels and kind in {b"eXIf", b"iTXt", b"zTXt"}:
-            return False
-        file.seek(size + 4, os.SEEK_CUR)
-    return False
-
-
-def _gif_ends(file: IO[bytes], length: int) -> bool:
-    """The trailer behind the end of a block."""
-    file.seek(max(0, length - _TAIL))
-    return file.read().rstrip(b"\0").endswith(b"\0;")
-
-
-def _webp_ends(file: IO[bytes], length: int) -> bool:
-    file.seek(4)
-    return int.from_bytes(file.read(4), "little") + 8 <= length
-
-
-def _bmp_ends(file: IO[bytes], length: int) -> bool:
-    """The whole length that the header names; some writers leave it at nothing."""
-    file.seek(2)
-    return 54 < int.from_bytes(file.read(4), "little") <= length
-
-
-_ENDS: Final[dict[str, Callable[[IO[bytes], int], bool]]] = {
-    "JPEG": _jpeg_ends,
-    "MPO": _jpeg_ends,
-    "PNG": _png_ends,
-    "GIF": _gif_ends,
-    "WEBP": _webp_ends,
-    "BMP": _bmp_ends,
-}
 
 
 def _reason(error: Exception, path: str) -> str:

@@ -5,20 +5,17 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from torch import Tensor
 
 from semppl.config import Config, from_yaml, required
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
-from semppl.deploy.model import linear_head, load_network, model_folder
+from semppl.deploy.model import below, linear_head, load_network, model_folder
 from semppl.deploy.network import Architecture, Network
 from semppl.train.build import normalisation
 from semppl.train.device import choose_device
 from semppl.train.pretrain import load_for
-from semppl.train.state import load_checkpoint, newest_checkpoint
+from semppl.train.state import load_checkpoint, required_checkpoint
 from semppl.views.preprocessing import Preprocessing
-
-_ENCODER = "encoder."
 
 
 def load(path: str | Path, device: str | torch.device = "cpu") -> Network:
@@ -40,16 +37,12 @@ def _from_run(path: Path) -> Network:
     run = RunDirectory(path)
     if not run.exists:
         raise UserError(f"{path}: neither a run nor an exported model")
-    file = newest_checkpoint(run)
-    if file is None:
-        raise UserError(f"{path}: no checkpoint yet: go on with `semppl pretrain --resume --out {path}`")
+    file = required_checkpoint(run)
     content = load_checkpoint(file)
     config = from_yaml(content["config"])
     architecture = Architecture.of(config.net)
-    online: dict[str, Tensor] = content["state"]["online"]
-    weights = {key.removeprefix(_ENCODER): value for key, value in online.items() if key.startswith(_ENCODER)}
     try:
-        encoder = architecture.create(weights)
+        encoder = architecture.create(below("encoder.", content["state"]["online"]))
     except RuntimeError as error:
         raise UserError(f"{file}: its weights do not fit the network of {run.config}") from error
     classifier = content.get("classifier")
@@ -67,5 +60,4 @@ def _preprocessing(content: dict[str, Any], config: Config) -> Preprocessing:
     if "preprocessing" in content:
         return Preprocessing.from_json(content["preprocessing"])
     dataset = load_for(config, torch.device("cpu"), Console(quiet=True))
-    mean_3, std_3 = normalisation(config, dataset)
-    return Preprocessing(required(config.views.large_size), tuple(mean_3.tolist()), tuple(std_3.tolist()))
+    return Preprocessing.of(required(config.views.large_size), *normalisation(config, dataset))

@@ -143,10 +143,10 @@ def _require_ours(config: dict[str, Any], folder: Path, *, votes: bool) -> None:
 
 def _network(config: dict[str, Any], tensors: dict[str, Tensor]) -> Network:
     architecture = Architecture(**config["architecture"])
-    head, classes = _below("head.", tensors), tuple(config["classes"])
+    head, classes = below("head.", tensors), tuple(config["classes"])
     network = Network(
         architecture,
-        architecture.create(_below("encoder.", tensors)),
+        architecture.create(below("encoder.", tensors)),
         _preprocessing(config),
         head=_head(head) if head else None,
         classes=classes,
@@ -190,5 +190,6 @@ def _head(weights: dict[str, Tensor]) -> nn.Module:
     return head
 
 
-def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Those whose names begin so, by the rest of their names."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

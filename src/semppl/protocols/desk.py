@@ -73,8 +73,7 @@ class Desk:
         """Of images that are evaluated."""
         if self.given is not None:
             return self.given
-        mean_3, std_3 = normalisation(self.config, self.dataset)
-        return Preprocessing(self.size, tuple(mean_3.tolist()), tuple(std_3.tolist()))
+        return Preprocessing.of(self.size, *normalisation(self.config, self.dataset))
 
     @cached_property
     def statistics(self) -> tuple[Tensor, Tensor]:

@@ -29,7 +29,7 @@ from semppl.protocols.task import Labels, Task, build_labels, build_task
 from semppl.train.build import build_networks
 from semppl.train.device import choose_device, describe_device
 from semppl.train.pretrain import load_for
-from semppl.train.state import load_checkpoint, load_online_, newest_checkpoint
+from semppl.train.state import load_checkpoint, load_online_, required_checkpoint
 from semppl.views.preprocessing import Preprocessing
 
 FEATURES: Final = "features"
@@ -138,9 +138,7 @@ def load_subject(path: Path, flags: EvaluateFlags, console: Console) -> Subject:
     config = _moved(config, flags)
     if flags.precision == "bf16" and device.type == "cpu":
         raise UserError("--precision bf16 is for GPUs")
-    file = flags.checkpoint or newest_checkpoint(run)
-    if file is None:
-        raise UserError(f"{path}: no checkpoint yet: go on with `semppl pretrain --resume --out {path}`")
+    file = flags.checkpoint or required_checkpoint(run)
     content = load_checkpoint(file)
     imported = content["split"] is None
     if imported and not config.source:

@@ -111,7 +111,8 @@ def pretrain(
     if resume:
         _require_same_run(config, run, facts)
     training = build_training(config, dataset, device)
-    facts["preprocessing"] = _preprocessing(config, training).as_json()
+    how = Preprocessing.of(required(config.views.large_size), training.plan.mean_3, training.plan.std_3)
+    facts["preprocessing"] = how.as_json()
     if resume:
         _resume_(training, run, facts)
     else:
@@ -146,11 +147,6 @@ def resolved_for(config: Config, dataset: Dataset) -> Config:
         num_classes=len(dataset.classes),
         fitting=partial(fitting_size, encoder),
     )
-
-
-def _preprocessing(config: Config, training: Training) -> Preprocessing:
-    mean, std = (tuple(values.tolist()) for values in (training.plan.mean_3, training.plan.std_3))
-    return Preprocessing(required(config.views.large_size), mean, std)
 
 
 def _write_all(run: RunDirectory, texts: Mapping[str, str]) -> None:

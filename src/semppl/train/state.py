@@ -119,6 +119,15 @@ def newest_checkpoint(run: RunDirectory) -> Path | None:
     return max(run.checkpoints.glob("step-*.ckpt"), default=None)
 
 
+def required_checkpoint(run: RunDirectory) -> Path:
+    """The same, where there must be one."""
+    if (path := newest_checkpoint(run)) is None:
+        raise UserError(
+            f"{run.path}: no checkpoint yet: go on with `semppl pretrain --resume --out {run.path}`"
+        )
+    return path
+
+
 def load_checkpoint(path: Path) -> dict[str, Any]:
     """Tensors and plain values only, on the CPU: nothing in the file is executed."""
     if not path.is_file():

@@ -30,6 +30,11 @@ class Preprocessing:
     """The middle square, antialiased; or exactly what DeepMind's evaluation did."""
 
     @classmethod
+    def of(cls, size: int, mean_3: Tensor, std_3: Tensor) -> Self:
+        """By statistics that are tensors."""
+        return cls(size, tuple(mean_3.tolist()), tuple(std_3.tolist()))
+
+    @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
         """As it lies in a checkpoint."""
         return cls(stored["size"], tuple(stored["mean"]), tuple(stored["std"]), stored["crop"])

@@ -18,13 +18,18 @@ def whole_view(crops_N3ss: Tensor, mean_3: Tensor, std_3: Tensor) -> Tensor:
     return normalise(crops_N3ss.to(mean_3.device).float() / 255, mean_3, std_3)
 
 
+def resized_side(size: int) -> int:
+    """The side to which the middle square is resized before its middle `size` pixels are seen."""
+    return round(size * _MARGIN) if size >= _MARGIN_FROM else size
+
+
 def whole_crop(size: int, images_3HW: Tensor) -> Tensor:
     """The middle of a uint8 image of any shape [3,H,W], or of many [N,3,H,W], as [3,s,s].
 
     The middle square is resized; from 96 px on its outermost eighth is then cut away, as in the paper.
     """
     shorter = min(images_3HW.shape[-2:])
-    side = round(size * _MARGIN) if size >= _MARGIN_FROM else size
+    side = resized_side(size)
     square = V.center_crop(images_3HW, [shorter, shorter])
     if shorter == side == size:
         return square

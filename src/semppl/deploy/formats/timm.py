@@ -27,6 +27,7 @@ from semppl.deploy.network import Network
 from semppl.nets.encoder import ENCODERS
 from semppl.nets.pretrained import PREFIX, TimmEncoder
 from semppl.views.preprocessing import Preprocessing
+from semppl.views.whole import resized_side
 
 _SELECTIVE: Final = "skresnext50_32x4d"
 # what timm needs of its own description of an architecture: to change the number of classes or channels later
@@ -137,10 +138,7 @@ def config(network: Network, made: Made) -> dict[str, Any]:
 
 def crop_share(how: Preprocessing) -> float:
     """Share of the resized image's side that is seen: the same as by us, though timm rounds down."""
-    if how.crop == "deepmind":
-        side = how.size + 32
-    else:
-        side = round(how.size * 256 / 224) if how.size >= 96 else how.size
+    side = how.size + 32 if how.crop == "deepmind" else resized_side(how.size)
     share = how.size / side
     while math.floor(how.size / share) < side:
         share = math.nextafter(share, 0)
