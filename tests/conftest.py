@@ -37,15 +37,19 @@ def stripes(labels, size=8, noise=20, seed=0):
     return images.astype(np.uint8)
 
 
-@pytest.fixture
-def npz(tmp_path) -> Path:
+def stripes_npz(path: Path) -> Path:
     """48 images of 3 classes, 2 labels for each, hidden truth for all, 12 for testing."""
     truth = np.arange(48) % 3
     given = np.where(np.arange(48) < 6, truth, -1)
-    path = tmp_path / "stripes.npz"
     test = np.arange(12) % 3
     np.savez(path, x=stripes(truth), y=given, y_hidden=truth, x_test=stripes(test, seed=1), y_test=test)
     return path
+
+
+@pytest.fixture
+def npz(tmp_path) -> Path:
+    """See `stripes_npz`."""
+    return stripes_npz(tmp_path / "stripes.npz")
 
 
 def tiny_config(source, **changes) -> Config:

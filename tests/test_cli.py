@@ -10,7 +10,7 @@ from tests.train.test_state import same
 
 from semppl.cli import main
 from semppl.core.rundir import RunDirectory
-from semppl.train.state import load_checkpoint, newest_checkpoint
+from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
 
 TINY = [
     "--batch-size",

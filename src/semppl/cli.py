@@ -10,30 +10,42 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import tyro
 
 from semppl.bench.settings import BenchFlags
-from semppl.config import Config, from_yaml
-from semppl.core.errors import RunError, UserError, choose
+from semppl.config import Config
+from semppl.core.errors import Elsewhere, RunError, UserError
 from semppl.core.rundir import RunDirectory
-from semppl.fit.settings import FitSettings, stored_settings
-from semppl.presets import PRESETS, fit
-from semppl.verbs import Bench, Demo, Evaluate, Export, Fit, Import, Predict, Pretrain
+from semppl.fit.settings import FitSettings
+from semppl.verbs import (
+    Bench,
+    Demo,
+    Doctor,
+    Evaluate,
+    Export,
+    Fit,
+    Import,
+    Predict,
+    Pretrain,
+    starting_point,
+    stored_journey,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a verb and leave with its exit status: 0, 2 for the user's input, 1 for a failure while running."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # names of files that are no valid text go out as they are
-            stream.reconfigure(errors="surrogateescape")
+    _let_odd_names_out()
     try:
         verb = _parse(arguments)
         _run(verb, arguments)
+    except Elsewhere:
+        sys.exit(1)
     except (UserError, RunError) as error:
         _leave(str(error), getattr(error, "signum", None), 2 if isinstance(error, UserError) else 1)
     except KeyboardInterrupt:
@@ -49,24 +61,33 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(0)
 
 
+def _let_odd_names_out() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names of files that are no valid text go out as they are
+            stream.reconfigure(errors="surrogateescape")
+
+
 def _run(verb: object, arguments: list[str]) -> None:
-    if isinstance(verb, Bench):
-        _bench(verb, arguments)
-        return
+    command = shlex.join(["semppl", *arguments])
     table: dict[type, Callable[[Any], None]] = {
+        Bench: partial(_bench, command=command),
         Demo: _demo,
+        Doctor: partial(_doctor, command=command),
         Evaluate: _evaluate,
         Export: _export,
         Fit: _fit,
         Import: _import,
         Predict: _predict,
-        Pretrain: _pretrain,
+        Pretrain: partial(_pretrain, arguments=arguments),
     }
+    if not isinstance(verb, Evaluate | Pretrain) and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise UserError(f"semppl {arguments[0]} is for one process: start it without torchrun")
     table[type(verb)](verb)
 
 
 def _leave(message: str, signum: int | None, status: int) -> NoReturn:
-    print(f"semppl: {message}", file=sys.stderr)
+    rank = os.environ.get("RANK", "0")
+    print(f"semppl: {message}" if rank == "0" else f"semppl, rank {rank}: {message}", file=sys.stderr)
     sys.exit(status if signum is None else 128 + signum)
 
 
@@ -77,16 +98,17 @@ def _parse(arguments: list[str]) -> object:
 
         print(f"semppl {__version__}")
         sys.exit(0)
-    start = _starting_point(arguments) if arguments[:1] in (["pretrain"], ["fit"]) else Config()
+    start = starting_point(arguments)
     defaults = {
         "demo": Demo(),
-        "fit": Fit(config=start, **_stored_journey(arguments)),
+        "fit": Fit(config=start, **stored_journey(arguments)),
         "predict": Predict(),
         "evaluate": Evaluate(),
         "export": Export(),
         "import": Import(),
         "pretrain": Pretrain(config=start),
         "bench": Bench(),
+        "doctor": Doctor(config=start),
     }
     documents = {name: BenchFlags if name == "bench" else type(verb) for name, verb in defaults.items()}
     verbs = tyro.extras.subcommand_type_from_defaults(
@@ -129,61 +151,38 @@ def _one_line(box: str) -> str:
     return f"{'; '.join(said)} (--help shows what there is)"
 
 
-def _starting_point(arguments: list[str]) -> Config:
-    """The preset, or the stored configuration of the run to go on with."""
-    preset, out = _value_of("--preset", arguments), _value_of("--out", arguments)
-    if "--resume" not in arguments:
-        return fit() if arguments[0] == "fit" else choose(PRESETS, preset or "auto", "preset")()
-    if preset is not None:
-        raise UserError("--resume takes its values from the run: leave --preset out")
-    if out is None:
-        raise UserError("--resume needs --out: the run directory to go on with")
-    run = RunDirectory(Path(out))
-    run.require()
-    return from_yaml(run.config.read_text())
-
-
-def _stored_journey(arguments: list[str]) -> dict[str, Any]:
-    """What a journey that goes on includes."""
-    if arguments[:1] != ["fit"] or "--resume" not in arguments:
-        return {}
-    out = _value_of("--out", arguments)
-    return {} if out is None else asdict(stored_settings(Path(out)))
-
-
-def _value_of(flag: str, arguments: list[str]) -> str | None:
-    """The last value of a flag, as the parser will take it."""
-    value = None
-    for word, following in zip(arguments, [*arguments[1:], None], strict=True):
-        if word == flag:
-            value = following
-        elif word.startswith(f"{flag}="):
-            value = word.partition("=")[2]
-    return value
-
-
-def _pretrain(verb: Pretrain) -> None:
+def _console(*, stderr: bool = False) -> Any:
     from rich.console import Console
 
+    return Console(markup=False, stderr=stderr)
+
+
+def _pretrain(verb: Pretrain, arguments: list[str]) -> None:
+    from semppl.slurm.submit import submitted
     from semppl.train.pretrain import pretrain
+    from semppl.train.ranks import joined
 
     config = _with_source(verb.config, verb.data, "pretrain")
     out = verb.out or Path("runs") / f"{Path(config.source).stem}-seed{config.seed}"
-    console = Console(markup=False)
-    pretrain(
-        config,
-        RunDirectory(out),
-        console=console,
-        resume=verb.resume,
-        overwrite=verb.overwrite,
-        init_from=verb.init_from,
-    )
-    console.print(f"done: {out} (curves: tensorboard --logdir {out})", highlight=False, soft_wrap=True)
+    console = _console()
+    if submitted(verb, config, RunDirectory(out), arguments, console):
+        return
+    with joined(config.device, config.timeout) as (ranks, device):
+        pretrain(
+            config,
+            RunDirectory(out),
+            console=console,
+            resume=verb.resume,
+            overwrite=verb.overwrite,
+            init_from=verb.init_from,
+            ranks=ranks,
+            device=device,
+        )
+    if ranks.main:
+        console.print(f"done: {out} (curves: tensorboard --logdir {out})", highlight=False, soft_wrap=True)
 
 
 def _fit(verb: Fit) -> None:
-    from rich.console import Console
-
     from semppl.fit.run import run_fit
 
     config = _with_source(verb.config, verb.data, "fit")
@@ -192,7 +191,7 @@ def _fit(verb: Fit) -> None:
         config,
         RunDirectory(out),
         FitSettings(minutes=verb.minutes, baselines=verb.baselines, finetune=verb.finetune),
-        console=Console(markup=False),
+        console=_console(),
         resume=verb.resume,
         overwrite=verb.overwrite,
     )
@@ -215,8 +214,6 @@ def _absolute(data: str) -> str:
 
 
 def _predict(verb: Predict) -> None:
-    from rich.console import Console
-
     from semppl.deploy.predict import predict_folder
 
     if not verb.model or not verb.images:
@@ -228,7 +225,7 @@ def _predict(verb: Predict) -> None:
         device=verb.device,
         workers=verb.workers,
         overwrite=verb.overwrite,
-        console=Console(markup=False, stderr=True),
+        console=_console(stderr=True),
         labels=verb.labels,
     )
     if table is not None:
@@ -236,13 +233,11 @@ def _predict(verb: Predict) -> None:
 
 
 def _evaluate(verb: Evaluate) -> None:
-    from rich.console import Console
-
     from semppl.protocols.compare import compare
 
     if not verb.runs:
         raise UserError("say which run, before any flag: semppl evaluate RUN --protocol knn linear")
-    console = Console(markup=False)
+    console = _console()
     if verb.compare:
         compare(verb.runs, console)
         return
@@ -252,28 +247,22 @@ def _evaluate(verb: Evaluate) -> None:
 
 
 def _export(verb: Export) -> None:
-    from rich.console import Console
-
     from semppl.deploy.export import run_export
 
     if not verb.run:
         raise UserError("say which run, before any flag: semppl export RUN --format onnx")
-    run_export(Path(verb.run), verb, Console(markup=False))
+    run_export(Path(verb.run), verb, _console())
 
 
 def _import(verb: Import) -> None:
-    from rich.console import Console
-
     from semppl.released.run import import_checkpoint
 
     if not verb.file:
         raise UserError("say which file: semppl import FILE.pkl")
-    import_checkpoint(Path(verb.file), verb.out, overwrite=verb.overwrite, console=Console(markup=False))
+    import_checkpoint(Path(verb.file), verb.out, overwrite=verb.overwrite, console=_console())
 
 
 def _demo(verb: Demo) -> None:
-    from rich.console import Console
-
     from semppl.demo import run_demo
 
     if verb.seeds < 1:
@@ -283,19 +272,27 @@ def _demo(verb: Demo) -> None:
         seeds=range(verb.seed, verb.seed + verb.seeds),
         device=verb.device,
         precision=verb.precision,
-        console=Console(markup=False),
+        console=_console(),
         overwrite=verb.overwrite,
     )
 
 
-def _bench(verb: Bench, arguments: list[str]) -> None:
-    from rich.console import Console
+def _doctor(verb: Doctor, command: str) -> None:
+    from semppl.doctor.run import run_doctor
 
+    if verb.data and verb.preset is None and command.startswith("semppl doctor -"):
+        raise UserError("say which images before any flag: semppl doctor DATA --device cpu")
+    named = verb.data or verb.config.source
+    config = _with_source(verb.config, verb.data, "doctor") if named else verb.config
+    run_doctor(config, verb, command, _console())
+
+
+def _bench(verb: Bench, command: str) -> None:
     from semppl.bench.run import draw_bench, load_bench, run_bench, show_bench
 
-    console = Console(markup=False)
+    console = _console()
     if verb.show is None:
-        run_bench(verb, shlex.join(["semppl", *arguments]), console)
+        run_bench(verb, command, console)
         return
     result = load_bench(verb.show)
     show_bench(result, console)

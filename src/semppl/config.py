@@ -114,6 +114,8 @@ class NetConfig:
     """Hidden units of projector and predictor; by default the paper's 4,096."""
     head_outputs: int | None = None
     """Dimensions of the embeddings; by default the paper's 256."""
+    norm_ranks: int | None = None
+    """Processes that share batch statistics: by default all; 1: each has its own; N: groups of N."""
     mean: tuple[float, ...] | None = None
     """Of the channels, where white is 1: images are normalised by it and by std. By default the images' own,
     or those that the weights expect with --pretrained or --init-from."""
@@ -211,6 +213,8 @@ class Config:
     micro_batch: int | None = None
     """Images encoded at a time: saves memory and computes each forward pass twice; the loss still sees the
     whole batch. A number below the batch size is what batch norm then sees."""
+    timeout: float = 600.0
+    """Seconds that processes wait for one that does not answer."""
     log_every: int | None = None
     """Steps between two lines of metrics; by default 10, and about 500 lines in a longer run."""
     probe_every: float = 5.0

@@ -1,16 +1,23 @@
-"""The verbs of the command line and their flags. No torch here, so that --help is quick."""
+"""The verbs of the command line, their flags, and what these start from. No torch here, so that --help is
+quick.
+"""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from semppl.bench.settings import BenchFlags
-from semppl.config import Config
+from semppl.config import Config, from_yaml
+from semppl.core.errors import UserError, choose
+from semppl.core.rundir import RunDirectory
 from semppl.deploy.settings import ExportFlags
-from semppl.fit.settings import FitSettings
+from semppl.doctor.settings import DoctorFlags
+from semppl.fit.settings import FitSettings, stored_settings
+from semppl.presets import PRESETS, fit
 from semppl.protocols.settings import EvaluateFlags
+from semppl.slurm.settings import SlurmFlags
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +38,7 @@ class Pretrain:
     """Replace a run that is already in --out."""
     debug: bool = False
     """Show the traceback of an error."""
+    slurm: Annotated[SlurmFlags, tyro.conf.arg(name="")] = field(default_factory=SlurmFlags)
     config: Annotated[Config, tyro.conf.arg(name="")]
 
 
@@ -148,8 +156,59 @@ class Demo:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Doctor(DoctorFlags):
+    """Look at this machine and try a few steps: can it train, how fast, which batch fits, how long for a run?
+
+    Takes the flags of pretrain, too. Without DATA the images are random, and the run is one on ImageNet. The
+    exit status is 0 if training can run here. docs/scale.md says what is counted for several devices.
+    """
+
+    data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = ""
+    """The images, before any flag; see fit."""
+    config: Annotated[Config, tyro.conf.arg(name="")]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Bench(BenchFlags):
     """See BenchFlags."""
 
     show: Path | None = None
     """Measure nothing: show the tables of an earlier bench.json and, with --out, draw its picture there."""
+
+
+def starting_point(arguments: list[str]) -> Config:
+    """The preset, or the stored configuration of the run to go on with."""
+    verb = arguments[0] if arguments else ""
+    if verb not in ("pretrain", "fit", "doctor"):
+        return Config()
+    preset, out = _value_of("--preset", arguments), _value_of("--out", arguments)
+    if "--resume" not in arguments:
+        without_data = verb == "doctor" and not [word for word in arguments[1:2] if word[:1] != "-"]
+        default = "paper" if without_data else "auto"
+        return fit() if verb == "fit" else choose(PRESETS, preset or default, "preset")()
+    if preset is not None:
+        raise UserError("--resume takes its values from the run: leave --preset out")
+    if out is None:
+        raise UserError("--resume needs --out: the run directory to go on with")
+    run = RunDirectory(Path(out))
+    run.require()
+    return from_yaml(run.config.read_text())
+
+
+def stored_journey(arguments: list[str]) -> dict[str, Any]:
+    """What a journey that goes on includes."""
+    if arguments[:1] != ["fit"] or "--resume" not in arguments:
+        return {}
+    out = _value_of("--out", arguments)
+    return {} if out is None else asdict(stored_settings(Path(out)))
+
+
+def _value_of(flag: str, arguments: list[str]) -> str | None:
+    """The last value of a flag, as the parser will take it."""
+    value = None
+    for word, following in zip(arguments, [*arguments[1:], None], strict=True):
+        if word == flag:
+            value = following
+        elif word.startswith(f"{flag}="):
+            value = word.partition("=")[2]
+    return value

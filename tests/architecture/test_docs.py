@@ -16,6 +16,7 @@ from semppl.deploy.model import save_network
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+TORCHRUN = {"--nproc-per-node", "--nnodes", "--rdzv-backend", "--rdzv-endpoint"}
 
 
 def test_the_readme_opens_with_the_two_commands():
@@ -46,11 +47,11 @@ def test_links_resolve(page):
 
 def test_every_flag_in_the_documents_exists(capsys):
     text = ""
-    for verb in ("pretrain", "demo", "bench", "fit", "predict", "evaluate", "export", "import"):
+    for verb in ("pretrain", "demo", "doctor", "bench", "fit", "predict", "evaluate", "export", "import"):
         with pytest.raises(SystemExit):
             main([verb, "--help"])
         text += capsys.readouterr().out
-    known = set(re.findall(r"--[a-z][a-z.\-]*", text)) | {"--logdir", "--quiet"}
+    known = set(re.findall(r"--[a-z][a-z.\-]*", text)) | {"--logdir", "--quiet"} | TORCHRUN
     for page in PAGES:
         used = set(re.findall(r"(?<![\w-])--[a-z][a-z.\-]*[a-z]", page.read_text()))
         assert used <= known, (page.name, used - known)

@@ -1,9 +1,36 @@
+import errno
 import json
+import os
+import resource
+import subprocess
+import sys
+from contextlib import contextmanager
 
 import pytest
 
+import semppl.core.rundir as rundir
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_atomically, write_text
+
+HOLD = """
+import sys
+from pathlib import Path
+from semppl.core.rundir import RunDirectory
+with RunDirectory(Path(sys.argv[1])).locked():
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@contextmanager
+def files_of_at_most(size):
+    """A disk that is full after so many bytes of a file, as far as this process can tell."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_an_interrupted_write_leaves_the_old_file_and_no_rest(tmp_path):
@@ -16,6 +43,37 @@ def test_an_interrupted_write_leaves_the_old_file_and_no_rest(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         write_atomically(path, fail)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_content_is_on_the_disk_before_the_name_and_the_name_before_it_is_done(tmp_path, monkeypatch):
+    order, real = [], os.fsync
+
+    def fsync(descriptor):
+        order.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))  # noqa: PTH115, PTH119
+        order.append((tmp_path / "a.txt").exists())
+        real(descriptor)
+
+    monkeypatch.setattr(rundir.os, "fsync", fsync)
+    write_text(tmp_path / "a.txt", "new")
+    assert order == [f".a.txt.{os.getpid()}.tmp", False, tmp_path.name, True]
+
+
+def test_a_system_that_cannot_flush_a_folder_writes_all_the_same(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(rundir.os, "open", refuse)
+    write_text(tmp_path / "a.txt", "new")
+    assert (tmp_path / "a.txt").read_text() == "new"
+
+
+def test_a_disk_that_is_full_half_way_leaves_the_old_file_and_no_rest(tmp_path):
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    with files_of_at_most(10_000), pytest.raises(OSError, match="File too large"):
+        write_text(path, "x" * 100_000)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -48,6 +106,107 @@ def test_a_run_behind_a_link_is_replaced_too(tmp_path):
     assert (tmp_path / "real" / "config.yaml").read_text() == "seed: 2"
 
 
+def test_a_run_in_use_is_not_overwritten(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.prepare_("seed: 1", overwrite=False)
+    command = [sys.executable, "-c", HOLD, str(run.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(UserError, match=f"in use by process {process.pid} on"):
+            run.prepare_("seed: 2", overwrite=True)
+        process.communicate("\n", timeout=30)
+    assert run.config.read_text() == "seed: 1"
+    run.prepare_("seed: 2", overwrite=True)
+    assert run.config.read_text() == "seed: 2"
+
+
+def test_who_holds_the_lock_overwrites_and_holds_it_still(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.prepare_("seed: 1", overwrite=False)
+    run.checkpoints.mkdir()
+    with run.locked():
+        before = (run.path / ".lock").stat().st_ino
+        run.prepare_("seed: 2", overwrite=True)
+        assert (run.path / ".lock").stat().st_ino == before
+        refused = subprocess.run(
+            [sys.executable, "-c", HOLD, str(run.path)],
+            check=False,
+            capture_output=True,
+            text=True,
+            input="\n",
+        )
+        assert f"in use by process {os.getpid()} on" in refused.stderr
+    assert [path.name for path in run.path.iterdir()] == ["config.yaml"]
+    assert list(tmp_path.iterdir()) == [run.path]
+
+
+def test_a_crash_while_a_run_is_overwritten_leaves_a_run_or_nothing_in_the_way(tmp_path, monkeypatch):
+    for moves in range(5):
+        run = RunDirectory(tmp_path / f"{moves}")
+        run.prepare_("seed: 1", overwrite=False)
+        for name in ("a", "metrics.jsonl", "z"):
+            write_text(run.path / name, "")
+        left, real = [None] * moves, type(run.path).replace
+
+        def replace(path, target, left=left, real=real):
+            if not left:
+                raise KeyboardInterrupt
+            left.pop()
+            return real(path, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(run.path), "replace", replace)
+            with pytest.raises(KeyboardInterrupt):
+                run.prepare_("seed: 2", overwrite=True)
+        assert run.exists is (moves < 4), "the configuration goes last"
+        run.prepare_("seed: 3", overwrite=True)
+        assert run.config.read_text() == "seed: 3"
+        assert len(list(run.path.iterdir())) == 1
+
+
+def test_a_lock_or_the_rest_of_a_start_that_was_killed_is_not_in_the_way(tmp_path):
+    (tmp_path / ".lock").write_text("1 elsewhere")
+    (tmp_path / ".config.yaml.7.tmp").write_text("see")
+    run = RunDirectory(tmp_path)
+    assert not run.exists
+    run.require_free(overwrite=False)
+    run.prepare_("seed: 1", overwrite=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
+
+
+def test_a_place_that_cannot_be_written_to_is_one_line(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(rundir, "write_text", full)
+    with pytest.raises(UserError, match=r"cannot write to .*run \(Read-only file system\): choose another"):
+        RunDirectory(tmp_path / "run").prepare_("", overwrite=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_process_was_writing_is_swept_by_the_holder_of_the_lock_and_nothing_else(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.prepare_("", overwrite=False)
+    run.checkpoints.mkdir()
+    rest = [run.checkpoints / ".step-00000007.ckpt.123.tmp", run.path / f".metrics.jsonl.{os.getpid()}.tmp"]
+    others = [
+        run.checkpoints / "step-00000003.ckpt",
+        run.checkpoints / ".step-mine.tmp",
+        run.path / ".notes.5.tmp",
+        run.path / ".split.csv.tmp",
+    ]
+    for path in (*rest, *others):
+        path.write_text("")
+    (run.path / ".config.yaml.5.tmp").mkdir()  # a folder is none of ours
+    with pytest.raises(ValueError, match="is not locked"):
+        run.sweep_()
+    with run.locked():
+        run.sweep_()
+    assert not any(path.exists() for path in rest)
+    assert all(path.exists() for path in others)
+    assert (run.path / ".config.yaml.5.tmp").is_dir()
+
+
 def test_a_file_in_the_way_is_named(tmp_path):
     (tmp_path / "run").write_text("")
     with pytest.raises(UserError, match="is a file"):
@@ -63,6 +222,24 @@ def test_metrics_of_steps_to_be_repeated_are_forgotten_and_a_torn_line_is_passed
     assert [row["step"] for row in run.read_metrics()] == [2, 4, 6]
     run.forget_metrics_after_(4)
     assert [json.loads(line)["step"] for line in run.metrics.read_text().splitlines()] == [2, 4]
+
+
+def test_a_line_that_does_not_fit_on_the_disk_leaves_none_of_itself(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.append_metrics({"step": 1})
+    before = run.metrics.read_bytes()
+    with files_of_at_most(len(before) + 5), pytest.raises(OSError, match="File too large"):
+        run.append_metrics({"step": 2, "loss": 0.25})
+    assert run.metrics.read_bytes() == before
+    run.append_metrics({"step": 2, "loss": 0.25})
+    assert run.read_metrics() == [{"step": 1}, {"step": 2, "loss": 0.25}]
+
+
+def test_the_error_of_a_full_disk_is_the_one_that_is_heard_of(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.metrics.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left on device"):
+        run.append_metrics({"step": 1})
 
 
 def test_resuming_needs_a_run(tmp_path):

@@ -2,6 +2,8 @@ from dataclasses import replace
 
 import torch
 
+from semppl.core.rng import uniforms
+from semppl.core.share import Share
 from semppl.data.request import Request
 from semppl.data.resident import ResidentFeed
 from semppl.data.source import load_dataset
@@ -9,7 +11,7 @@ from semppl.data.source import load_dataset
 CPU = torch.device("cpu")
 
 
-def whole(images, masks, rng):
+def whole(images, masks, rng, rows):
     noise = torch.randint(0, 255, (1,), generator=rng).to(torch.uint8)
     return (images, images[:1] * 0 + noise)
 
@@ -37,9 +39,28 @@ def test_masks_come_with_their_images(npz):
     masks[:, 0, 0] = True
     seen = []
 
-    def cut(images, masks, rng):
+    def cut(images, masks, rng, rows):
         seen.append(masks)
         return (images,)
 
     ResidentFeed(replace(data, masks_MHW=masks), cut, batch_size=5, seed=0, device=CPU)(0)
     assert seen[0].sum() == 5
+
+
+def test_shares_are_the_rows_of_the_whole_and_know_all_labels(npz):
+    data = load_dataset(Request(source=str(npz)))
+
+    def cut(images, masks, rng, rows):
+        assert len(images) == len(rows)
+        return (images, uniforms(1, rows, rng)[0])
+
+    def feed(share):
+        return ResidentFeed(data, cut, batch_size=7, seed=0, device=CPU, share=share)(2)
+
+    one = feed(Share())
+    for world in (2, 3):
+        parts = [feed(Share(rank, world)) for rank in range(world)]
+        for view in range(2):
+            assert torch.equal(torch.cat([part.crops[view] for part in parts]), one.crops[view])
+        assert all(torch.equal(part.labels_B, one.labels_B) for part in parts)
+        assert all(torch.equal(part.index_B, one.index_B) for part in parts)

@@ -2,15 +2,16 @@ import pytest
 import torch
 from rich.console import Console
 from tests.conftest import tiny_config
+from tests.train.test_checkpoint import hostile_files
 
 import semppl
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.deploy.load import load
-from semppl.deploy.model import save_model, save_network
+from semppl.deploy.model import CONFIG, WEIGHTS, save_model, save_network
 from semppl.evaluate.features import extract_features
+from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
 from semppl.train.pretrain import load_for, pretrain
-from semppl.train.state import load_checkpoint, newest_checkpoint
 
 
 @pytest.fixture
@@ -71,6 +72,39 @@ def test_what_cannot_be_read_is_one_line(run, tmp_path):
         each.unlink()
     with pytest.raises(UserError, match="no checkpoint yet"):
         load(run.path)
+
+
+def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_it_used(run, capsys):
+    newest = newest_checkpoint(run)
+    newest.write_bytes(newest.read_bytes()[:-1])
+    said = []
+    network = load(run.path, say=said.append)
+    old = run.checkpoints / "step-00000003.ckpt"
+    stored = load_checkpoint(old)["state"]["online"]
+    assert torch.equal(network.encoder.state_dict()["conv1.weight"], stored["encoder.conv1.weight"])
+    line = f"{newest} is damaged (File is not a zip file): going on with {old.name}"
+    assert said == [line]
+    load(run.path)
+    assert capsys.readouterr() == ("", f"{line}\n")
+
+
+def test_nothing_of_a_run_or_of_an_exported_model_is_executed(run, make_network, tmp_path):
+    mark = tmp_path / "executed"
+    model = tmp_path / "model"
+    save_network(make_network(), model)
+    for file in hostile_files(tmp_path, mark):
+        bomb = file.read_bytes()
+        for place, opened in ((newest_checkpoint(run), run.path), (model / WEIGHTS, model)):
+            sound = place.read_bytes()
+            for each in run.checkpoints.glob("step*") if opened is run.path else [place]:
+                each.write_bytes(bomb)
+            with pytest.raises(UserError):
+                load(opened)
+            place.write_bytes(sound)
+    (model / CONFIG).write_bytes(bomb)
+    with pytest.raises(UserError):
+        load(model)
+    assert not mark.exists()
 
 
 def test_the_device_is_the_one_asked_for(make_network, tmp_path):

@@ -1,4 +1,5 @@
 import io
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +13,8 @@ from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.subject import load_subject
+from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
 from semppl.train.pretrain import pretrain
-from semppl.train.state import load_checkpoint, newest_checkpoint
 
 
 def test_weights_are_those_of_the_checkpoint_and_facts_say_which(trained, subject):
@@ -32,6 +33,19 @@ def test_weights_are_those_of_the_checkpoint_and_facts_say_which(trained, subjec
 def test_an_older_checkpoint_can_be_asked_for(trained, subject_of):
     old = min(trained.checkpoints.glob("step-*"))
     assert subject_of(trained, checkpoint=old).facts["step"] == 3
+
+
+def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_it_used(trained, tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    shutil.copytree(trained.path, run.path)
+    newest = newest_checkpoint(run)
+    newest.write_bytes(newest.read_bytes()[:-1])
+    console = Console(file=io.StringIO(), width=40)
+    subject = load_subject(run.path, EvaluateFlags(device="cpu", workers=0, cache=False), console)
+    assert subject.facts["step"] == 9
+    assert subject.facts["checkpoint"] == "step-00000009.ckpt"
+    line = f"{newest} is damaged (File is not a zip file): going on with step-00000009.ckpt"
+    assert line in console.file.getvalue().splitlines()
 
 
 def test_answers_are_marked_in_the_exam(subject):

@@ -1,12 +1,15 @@
 import io
 import json
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
 from rich.console import Console
 from tests.conftest import save_stripes, tiny_config
+from tests.core.test_rundir import HOLD
 from tests.released.layout import content, parts
 
 import semppl
@@ -18,8 +21,8 @@ from semppl.protocols.run import run_evaluate
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.subject import load_subject
 from semppl.released.run import import_checkpoint
+from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
 from semppl.train.pretrain import pretrain
-from semppl.train.state import load_checkpoint, newest_checkpoint
 
 
 def random_content(**options):
@@ -192,6 +195,20 @@ def test_another_import_replaces_the_first_when_told(tmp_path):
     import_checkpoint(file, run.path, overwrite=True, console=Console(quiet=True))
     assert newest_checkpoint(run).name == "step-00000009.ckpt"
     assert not (run.path / "left.txt").exists()
+
+
+def test_a_run_at_work_is_not_replaced(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.prepare_("seed: 1", overwrite=False)
+    file = tmp_path / "file.pkl"
+    file.write_bytes(pickle.dumps(content(heads=False)))
+    command = [sys.executable, "-c", HOLD, str(run.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(UserError, match=f"in use by process {process.pid} on"):
+            import_checkpoint(file, run.path, overwrite=True, console=Console(quiet=True))
+        process.communicate("\n", timeout=30)
+    assert run.config.read_text() == "seed: 1"
 
 
 def test_selective_kernels_are_imported_with_a_word_on_their_order(tmp_path):

@@ -1,50 +1,117 @@
-import math
+import signal
 from dataclasses import replace
 
 import pytest
 import torch
 from tests.train.test_state import training
-from torch import nn
 
 import semppl.train.loop as loop
 from semppl.core.errors import RunError
 from semppl.core.rundir import RunDirectory
-from semppl.nets.heads import Projected
-from semppl.train.loop import LossWatch
-from semppl.train.state import TrainState
-
-NAMES = ("a.png", "b.png", "c.png")
-
-
-def state():
-    online = Projected(nn.Linear(2, 2), nn.Linear(2, 2))
-    return TrainState(online, nn.Identity(), None, None, torch.optim.SGD(online.parameters()))
+from semppl.train.interrupt import Interrupted
+from semppl.train.loop import Cadence, Loop
+from semppl.train.monitor import Tally
+from semppl.train.recovery import Recovery
 
 
-def test_a_loss_that_is_not_finite_stops_with_the_names_of_its_batch_and_advice(tmp_path):
-    watch = LossWatch(RunDirectory(tmp_path), NAMES)
-    watch.note(4, torch.tensor(1.0), torch.tensor([0, 1]))
-    watch.note(5, torch.tensor(math.nan), torch.tensor([2, 1]))
-    with pytest.raises(RunError, match=r"nan at step 5, batch of c\.png, b\.png.*--optim\.base-lr"):
-        watch.verify(state())
-    assert (tmp_path / "bad_batch.txt").read_text() == "c.png\nb.png\n"
+class Disk:
+    """A writer whose disk is slow or full."""
+
+    def __init__(self, slow=0, full=False):
+        self.rows, self.states, self.closed, self.left = [], [], [], slow
+        self._slow, self._full = slow, full
+
+    @property
+    def busy(self):
+        self.left -= 1
+        return self._full if self.states and self._full else self.left > 0 and bool(self.states)
+
+    @property
+    def stuck(self):
+        return "no room on the disk" if self._full else None
+
+    def row(self, row):
+        self.rows.append(row)
+
+    def checkpoint(self, state, facts):
+        assert not (self.states and self.busy)
+        self.states.append(state["step"])
+        self.left = self._slow
+
+    def close(self, *, give_up=False):
+        self.closed.append(give_up)
+        return []
 
 
-def test_weights_that_are_not_finite_stop_too(tmp_path):
-    watch, broken = LossWatch(RunDirectory(tmp_path), NAMES), state()
-    with torch.no_grad():
-        broken.online.encoder.weight[0, 1] = math.inf
-    watch.note(7, torch.tensor(1.0), torch.tensor([0, 1]))
-    with pytest.raises(RunError, match=r"weights are not finite after step 7, batch of a\.png"):
-        watch.verify(broken)
+def looped(run, tmp_path, disk, **cadence):
+    tally = Tally(None, 4, run.device)
+    return Loop(
+        training=run,
+        recovery=Recovery(run, RunDirectory(tmp_path), [str(i) for i in range(48)], tally, print),
+        tally=tally,
+        probe=lambda encoder: {"probed": 1.0},
+        cadence=Cadence(**{"log": 2, "probe": 4, "checkpoint": 3} | cadence),
+        writer=disk,
+        facts={},
+        advance=lambda step: None,
+        report=lambda row: None,
+        hint="go on",
+    )
 
 
-def test_finite_losses_are_forgotten_once_seen(tmp_path):
-    watch = LossWatch(RunDirectory(tmp_path), NAMES)
-    watch.note(0, torch.tensor(1.0), torch.tensor([0]))
-    watch.verify(state())
-    watch.verify(state())
-    assert not list(tmp_path.iterdir())
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch):
+    monkeypatch.setattr(loop, "_LOOK", 0.0)
+
+
+def test_lines_probes_and_checkpoints_come_when_they_are_due(npz, tmp_path):
+    disk = Disk()
+    looped(training(npz), tmp_path, disk).run_()
+    assert [row["step"] for row in disk.rows] == [2, 4, 6]
+    assert [row["step"] for row in disk.rows if "probed" in row] == [4, 6]
+    assert disk.states == [3, 6]
+    assert disk.closed == [False]
+    assert all(row["images_per_second"] > 0 for row in disk.rows)
+
+
+def test_a_checkpoint_waits_for_the_one_before_it(npz, tmp_path):
+    disk = Disk(slow=5)
+    looped(training(npz), tmp_path, disk, checkpoint=1).run_()
+    assert disk.states == [1, 2, 3, 4, 5, 6]
+
+
+def signalled(run, at):
+    def step(batch):
+        if run.state.step == at:
+            signal.raise_signal(signal.SIGTERM)
+        return run.step(batch)
+
+    return replace(run, step=step)
+
+
+def test_a_signal_leaves_a_checkpoint_of_the_step_in_hand(npz, tmp_path):
+    disk = Disk()
+    with pytest.raises(
+        Interrupted, match=r"stopped at step 5 of 6; its checkpoint is written: go on"
+    ) as told:
+        looped(signalled(training(npz), 4), tmp_path, disk).run_()
+    assert told.value.signum == signal.SIGTERM
+    assert disk.states == [3, 5]
+    assert disk.closed == [False]
+
+
+def test_a_signal_after_the_last_step_changes_nothing(npz, tmp_path):
+    disk = Disk()
+    looped(signalled(training(npz), 5), tmp_path, disk).run_()
+    assert disk.states == [3, 6]
+
+
+def test_a_full_disk_holds_the_run_until_a_signal_and_says_what_is_missing(npz, tmp_path):
+    disk = Disk(full=True)
+    with pytest.raises(RunError, match=r"without its last checkpoint \(no room on the disk\): make room"):
+        looped(signalled(training(npz), 4), tmp_path, disk).run_()
+    assert disk.states == [3]
+    assert disk.closed == [True]
 
 
 def test_a_full_memory_is_said_with_what_to_do(npz):

@@ -1,9 +1,14 @@
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from tests.conftest import stripes, tiny_config
 from tests.train.test_state import same
 
@@ -12,9 +17,11 @@ from semppl.config import DataConfig, MethodConfig, NetConfig, OptimConfig, from
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
 from semppl.method.objective import Terms
+from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
 from semppl.train.pretrain import load_for, pretrain, resolved_for
-from semppl.train.state import load_checkpoint, newest_checkpoint
 from semppl.train.step import Outcome
+
+ROOT = Path(__file__).parents[2]
 
 
 class Crash(BaseException):
@@ -141,23 +148,68 @@ def test_it_learns(tmp_path, quiet):
     assert rows[-1]["knn/leave_one_out"] > 0.9
 
 
-def test_a_loss_that_is_not_a_number_leaves_the_good_checkpoint(npz, tmp_path, quiet, monkeypatch):
+def spoil_steps(monkeypatch, bad):
+    """Steps whose loss is not a number, with the weights as they are after it."""
     real = build.train_step_
 
     def step(state, batch, **options):
-        outcome = real(state, batch, **options)
-        return (
-            Outcome(outcome.terms._replace(total=torch.tensor(torch.nan)), None)
-            if state.step == 5
-            else outcome
-        )
+        number, outcome = state.step, real(state, batch, **options)
+        total = torch.tensor(torch.nan) if number in bad else outcome.terms.total
+        return Outcome(outcome.terms._replace(total=total), outcome.votes)
 
     monkeypatch.setattr(build, "train_step_", step)
+
+
+def test_a_loss_that_is_not_a_number_is_left_out_and_counted(npz, tmp_path, capsys, monkeypatch):
+    spoil_steps(monkeypatch, {7})
     run = RunDirectory(tmp_path / "run")
-    with pytest.raises(RunError, match=r"nan at step 4, batch of x\[\d+\], x\["):
+    pretrain(tiny_config(npz, epochs=4.0), run, console=Console(markup=False, width=200))
+    assert "step 7 was left out: the loss is nan, batch of x[" in capsys.readouterr().out
+    assert [row.get("skipped_steps", 0) for row in run.read_metrics()] == [0, 0, 0, 1, 1, 1]
+    assert (run.checkpoints / "last").resolve().name == "step-00000012.ckpt"
+
+
+def test_losses_that_stay_no_numbers_leave_the_good_checkpoint(npz, tmp_path, quiet, monkeypatch):
+    spoil_steps(monkeypatch, {3, 4, 5})
+    run = RunDirectory(tmp_path / "run")
+    with pytest.raises(RunError, match=r"nan at step 5, the 3rd in a row, batch of x\[\d+\], x\["):
         pretrain(tiny_config(npz), run, console=quiet)
     assert (run.checkpoints / "last").resolve().name == "step-00000003.ckpt"
     assert len((run.path / "bad_batch.txt").read_text().splitlines()) == 16
+    monkeypatch.undo()
+    assert pretrain(tiny_config(npz), run, console=quiet, resume=True).step == 6
+
+
+def test_two_runs_in_one_folder_the_second_is_refused(npz, tmp_path, quiet):
+    run = RunDirectory(tmp_path / "run")
+    pretrain(tiny_config(npz), run, console=quiet)
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    with run.locked():
+        code = (
+            "import sys; from rich.console import Console; from pathlib import Path\n"
+            "from tests.conftest import tiny_config; from semppl.core.rundir import RunDirectory\n"
+            "from semppl.train.pretrain import pretrain\n"
+            "pretrain(tiny_config(sys.argv[1]), RunDirectory(Path(sys.argv[2])), console=Console(), "
+            "**{sys.argv[3]: True})"
+        )
+        for how in ("resume", "overwrite"):
+            words = [sys.executable, "-c", code, str(npz), str(run.path), how]
+            other = subprocess.run(words, check=False, capture_output=True, text=True, cwd=ROOT)
+            assert f"UserError: {run.path} is in use by process {os.getpid()}" in other.stderr
+    assert before.items() <= {p: p.read_bytes() for p in run.path.rglob("*") if p.is_file()}.items()
+
+
+def test_a_damaged_checkpoint_is_passed_over_with_a_line(npz, tmp_path, quiet, capsys):
+    whole, run = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "run")
+    expected = pretrain(tiny_config(npz), whole, console=quiet)
+    pretrain(tiny_config(npz), run, console=quiet)
+    newest = run.checkpoints / "step-00000006.ckpt"
+    newest.write_bytes(newest.read_bytes()[:-1000])
+    state = pretrain(tiny_config(npz), run, console=Console(width=300), resume=True)
+    assert "step-00000006.ckpt is damaged" in (said := capsys.readouterr().out)
+    assert "going on with step-00000003.ckpt" in said
+    assert same(state.state_dict(), expected.state_dict())
+    assert same(load_checkpoint(newest)["state"], expected.state_dict())
 
 
 def test_resuming_with_another_split_other_images_or_other_values_is_refused(npz, tmp_path, quiet):

@@ -11,8 +11,8 @@ from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.resolve import resolved
 from semppl.train.build import build_state, normalisation
+from semppl.train.checkpoint import write_checkpoint
 from semppl.train.start import Start, read_start, start_from_, with_network_of
-from semppl.train.state import write_checkpoint
 from semppl.views.preprocessing import Preprocessing
 
 CPU = torch.device("cpu")
@@ -83,6 +83,24 @@ def test_an_encoder_alone_leaves_the_heads_as_they_were_drawn(tmp_path):
         for key, x in online.state_dict().items():
             expected = source["state"]["online"].get(key, drawn[key])
             assert torch.equal(x, expected), key
+
+
+def test_a_damaged_newest_checkpoint_of_a_run_is_named_and_the_one_before_it_used(tmp_path):
+    stored = config(encoder="resnet10", width=0.0625)
+    run = RunDirectory(tmp_path / "run")
+    run.checkpoints.mkdir(parents=True)
+    source = content(stored)
+    for step in (1, 2):
+        newest = write_checkpoint(run, source["state"] | {"step": step}, {"config": source["config"]})
+    newest.write_bytes(newest.read_bytes()[:-1])
+    start = read_start(run.path)
+    assert start.content["state"]["step"] == 1
+    words = io.StringIO()
+    start_from_(build_state(stored, 3, CPU), start, Console(file=words, width=40))
+    (line,) = words.getvalue().splitlines()
+    assert line == f"{newest} is damaged (File is not a zip file): going on with step-00000001.ckpt"
+    with pytest.raises(UserError, match="is damaged"):
+        read_start(newest)
 
 
 def test_what_does_not_fit_is_one_line(tmp_path, quiet):

@@ -3,13 +3,12 @@ import torch
 from tests.conftest import tiny_config
 
 from semppl.config import MethodConfig, OptimConfig
-from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.data.request import Request
 from semppl.data.source import load_dataset
 from semppl.resolve import resolved
 from semppl.train.build import build_training
-from semppl.train.state import load_checkpoint, newest_checkpoint, save_checkpoint
+from semppl.train.checkpoint import load_checkpoint, write_checkpoint
 from semppl.train.step import train_step_
 
 CPU = torch.device("cpu")
@@ -46,48 +45,13 @@ def test_a_checkpoint_holds_everything(npz, tmp_path, method):
     one, run = training(npz, method=method), directory(tmp_path)
     for _ in range(3):
         train_step_(one.state, one.feed(one.state.step), one.plan)
-    path = save_checkpoint(run, one.state, {"split": "s"}, keep=2)
+    path = write_checkpoint(run, one.state.state_dict(), {"split": "s"})
     other = training(npz, method=method)
     assert not same(one.state.state_dict(), other.state.state_dict())
     content = load_checkpoint(path)
     other.state.load_state_dict_(content["state"])
     assert content["split"] == "s"
     assert same(one.state.state_dict(), other.state.state_dict())
-
-
-def test_only_the_newest_stay_and_last_points_at_the_newest(npz, tmp_path):
-    run, state = directory(tmp_path), training(npz).state
-    for state.step in (1, 2, 30):
-        save_checkpoint(run, state, {}, keep=2)
-    names = sorted(path.name for path in run.checkpoints.iterdir())
-    assert names == ["last", "step-00000002.ckpt", "step-00000030.ckpt"]
-    assert (run.checkpoints / "last").resolve().name == "step-00000030.ckpt"
-    assert newest_checkpoint(run).name == "step-00000030.ckpt"
-
-
-def test_foreign_damaged_and_missing_files_are_refused(tmp_path):
-    with pytest.raises(UserError, match="no such checkpoint"):
-        load_checkpoint(tmp_path / "none.ckpt")
-    (tmp_path / "junk.ckpt").write_bytes(b"junk")
-    with pytest.raises(UserError, match=r"junk\.ckpt: not a readable checkpoint"):
-        load_checkpoint(tmp_path / "junk.ckpt")
-    torch.save({"weights": 1}, tmp_path / "other.ckpt")
-    with pytest.raises(UserError, match="not a checkpoint of this version"):
-        load_checkpoint(tmp_path / "other.ckpt")
-
-
-def test_nothing_in_a_checkpoint_is_executed(tmp_path):
-    class Bomb:
-        def __reduce__(self):
-            return (print, ("boom",))
-
-    torch.save({"format": 1, "state": Bomb()}, tmp_path / "bomb.ckpt")
-    with pytest.raises(UserError, match="not a readable checkpoint"):
-        load_checkpoint(tmp_path / "bomb.ckpt")
-
-
-def test_a_run_without_checkpoint_has_no_newest_one(tmp_path):
-    assert newest_checkpoint(directory(tmp_path)) is None
 
 
 @pytest.mark.parametrize("optimiser", ["adamw", "sgd", "lars"])

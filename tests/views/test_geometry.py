@@ -7,6 +7,7 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms.functional import resized_crop
 from torchvision.transforms.v2 import functional as v2
 
+from semppl.core.share import Share
 from semppl.views.geometry import crop_resize, cut_image, cut_views, draw_boxes
 from semppl.views.masking import Saliency
 from semppl.views.recipe import View
@@ -286,3 +287,20 @@ def test_large_crops_on_a_cpu_are_torchvisions_and_small_ones_agree_with_them():
             difference = (crop.float() - expected.float()).abs()
             # torchvision rounds and clips between its two passes; noise is the worst that it can meet
             assert difference.mean() < (0.5 if size < 64 else 1e-9)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_crops_of_shares_are_those_of_the_whole(masked):
+    images = torch.randint(0, 256, (7, 3, 9, 11), generator=_generator(1), dtype=torch.uint8)
+    masks = torch.rand(7, 9, 11, generator=_generator(2)) < 0.5 if masked else None
+    views, saliency = [View(size=8, min_area=0.1), View(size=5, min_area=0.1)], Saliency(probability=0.7)
+
+    def cut(rows):
+        mine = slice(None) if rows is None else rows.slice
+        part = None if masks is None else masks[mine]
+        return cut_views(images[mine], views, 1, _generator(4), part, saliency, rows=rows)
+
+    whole = cut(None)
+    parts = [cut(Share(rank, 3).rows(7)) for rank in range(3)]
+    for view in range(2):
+        assert torch.equal(torch.cat([part[view] for part in parts]), whole[view])

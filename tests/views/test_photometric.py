@@ -6,6 +6,7 @@ import torch
 from tests.views.test_colour import adjust_brightness, adjust_colour, adjust_contrast, grey
 from torch import Tensor
 
+from semppl.core.share import Share
 from semppl.views.colour import blur, normalise, solarise
 from semppl.views.photometric import (
     augment_at_once,
@@ -302,3 +303,14 @@ def test_the_seed_decides_the_views_and_the_crops_are_not_changed():
     assert torch.equal(first, finish(crops, view, _ZERO, _ONE, _generator(1)))
     assert not torch.equal(first, finish(crops, view, _ZERO, _ONE, _generator(2)))
     assert torch.equal(crops, before)
+
+
+def test_the_views_of_shares_are_those_of_the_whole():
+    crops = _crops(7, 12)
+    for view in paper_recipe(2, 0, 12, 6):
+        whole = finish(crops, view, _ZERO, _ONE, _generator(3))
+        parts = [
+            finish(crops[rows.slice], view, _ZERO, _ONE, _generator(3), rows=rows)
+            for rows in (Share(rank, 3).rows(7) for rank in range(3))
+        ]
+        assert torch.allclose(torch.cat(parts), whole, atol=1e-6)

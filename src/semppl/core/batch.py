@@ -7,7 +7,11 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One global batch: uint8 crops [B,C,s,s] in the order of the anchors, large views first."""
+    """One batch: uint8 crops [B,C,s,s] in the order of the anchors, large views first.
+
+    Where several processes share a batch, each has the crops of its own rows, and all know the whole batch's
+    labels and indices.
+    """
 
     crops: tuple[Tensor, ...]
     labels_B: Tensor

@@ -14,6 +14,10 @@ class RunError(Exception):
     """The run failed while it was going: one line, exit status 1."""
 
 
+class Elsewhere(RunError):
+    """Another process of the same job failed and says why; this one only leaves."""
+
+
 def choose(table: Mapping[str, T], name: str, kind: str) -> T:
     """The entry of a table by name; an unknown name is answered with those that exist."""
     if name not in table:

@@ -3,21 +3,28 @@
 import json
 import os
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any, final
+from typing import IO, Any, Final, final
 
 from semppl.core.errors import UserError
+from semppl.core.lock import LOCK, held, locked
 
-_MARK = "config.yaml"
+_MARK: Final = "config.yaml"
+# what a process that was killed leaves of a file that it was writing
+_REST: Final = re.compile(r"\.(?P<name>.+)\.\d+\.tmp")
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write through a temporary file beside the target, flushed to disk and then renamed over it."""
+    """Write through a temporary file beside the target, flushed to disk and then renamed over it.
+
+    The folder is flushed, too: until then a power cut may forget the new name.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -28,6 +35,16 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    _flush_folder(path.parent)
+
+
+def _flush_folder(folder: Path) -> None:
+    with suppress(OSError):  # not every system opens a folder, nor flushes it
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -51,20 +68,26 @@ class RunDirectory:
         """Whether a run is here."""
         return self.config.is_file()
 
+    def locked(self) -> AbstractContextManager[None]:
+        """`with run.locked()`: no other process writes here meanwhile."""
+        return locked(self.path)
+
     @property
-    def _full(self) -> bool:
-        return self.path.is_dir() and any(self.path.iterdir())
+    def _content(self) -> list[Path]:
+        """All but the lock and what a process that was killed at its very start leaves."""
+        found = list(self.path.iterdir()) if self.path.is_dir() else []
+        return [each for each in found if each.name != LOCK and _unfinished(each) != _MARK]
 
     def require_free(self, *, overwrite: bool, resumable: bool = True) -> None:
         """Refuse a place where a new run would be in somebody's way."""
         if self.path.is_file():
             raise UserError(f"{self.path} is a file: choose another --out")
-        if self._full and not overwrite:
+        if self._content and not overwrite:
             hint = "go on with --resume, " if resumable else ""
             raise UserError(
                 f"{self.path} is not empty: {hint}replace it with --overwrite, or choose another --out"
             )
-        if self._full and not self.exists:
+        if self._content and not self.exists:
             raise UserError(
                 f"{self.path} holds no run of ours, so it is not overwritten: choose another --out"
             )
@@ -72,17 +95,44 @@ class RunDirectory:
     def prepare_(self, config: str, *, overwrite: bool) -> None:
         """Make the folder of a new run with its configuration; a folder that holds anything else stays."""
         self.require_free(overwrite=overwrite)
-        try:
-            if self._full:  # aside first: what a crash leaves is either a run or not in the way
-                aside = self.path.resolve().with_name(f".{self.path.name}.{os.getpid()}.old")
-                self.path.resolve().replace(aside)
-                shutil.rmtree(aside)
-            self.path.resolve().mkdir(parents=True, exist_ok=True)
-            write_text(self.config, config)
-        except OSError as error:
-            raise UserError(
-                f"cannot write to {self.path} ({error.strerror}): choose another --out"
-            ) from error
+        with self.locked():
+            self.require_free(overwrite=overwrite)  # somebody may have come first
+            try:
+                self._clear_()
+                self.path.resolve().mkdir(parents=True, exist_ok=True)
+                write_text(self.config, config)
+            except OSError as error:
+                raise UserError(
+                    f"cannot write to {self.path} ({error.strerror}): choose another --out"
+                ) from error
+
+    def _clear_(self) -> None:
+        """Aside first, and the configuration last: what a crash leaves is either a run or not in the way.
+
+        The folder itself stays, and with it the lock.
+        """
+        self.sweep_()
+        if not (content := self._content):
+            return
+        aside = self.path.resolve().with_name(f".{self.path.name}.{os.getpid()}.old")
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir()
+        for each in sorted(content, key=lambda path: path.name == _MARK):
+            each.replace(aside / each.name)
+        shutil.rmtree(aside)
+
+    def sweep_(self) -> None:
+        """Remove what a killed process had not finished writing; only for who has locked the folder."""
+        if not held(self.path):
+            raise ValueError(f"{self.path} is not locked")
+        ours = {self.config, self.split, self.metrics, self.split_sha256, self.environment, self.bad_files}
+        names = {path.name for path in ours}
+        for each in self.path.glob(".*.tmp"):
+            if _unfinished(each) in names:
+                each.unlink(missing_ok=True)
+        for each in self.checkpoints.glob(".step-*.tmp"):
+            if _unfinished(each) is not None:
+                each.unlink(missing_ok=True)
 
     def require(self) -> None:
         """Refuse a folder without a run."""
@@ -90,9 +140,17 @@ class RunDirectory:
             raise UserError(f"{self.path} holds no run (no {_MARK}): check --out, or start without --resume")
 
     def append_metrics(self, row: dict[str, Any]) -> None:
-        """One line of metrics.jsonl."""
-        with self.metrics.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        """One line of metrics.jsonl, as a whole or not at all."""
+        line = memoryview((json.dumps(row) + "\n").encode())
+        with self.metrics.open("ab", buffering=0) as file:
+            end = file.seek(0, os.SEEK_END)
+            try:
+                while line:
+                    line = line[file.write(line) :]
+            except BaseException:
+                with suppress(OSError):
+                    file.truncate(end)
+                raise
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """All lines of metrics.jsonl; a line cut off by a crash is passed over."""
@@ -111,6 +169,12 @@ class RunDirectory:
     def write_environment(self, **more: object) -> None:
         """Versions and machine, for trusting a number later."""
         write_text(self.environment, json.dumps(environment() | more, indent=2) + "\n")
+
+
+def _unfinished(path: Path) -> str | None:
+    """The name of the file that it would have become."""
+    found = _REST.fullmatch(path.name)
+    return None if found is None or not path.is_file() else found["name"]
 
 
 def environment() -> dict[str, Any]:

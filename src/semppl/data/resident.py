@@ -12,16 +12,19 @@ from torch import Tensor
 from semppl.core.batch import Batch
 from semppl.core.labels import UNLABELLED
 from semppl.core.rng import generator
+from semppl.core.share import WHOLE, Rows, Share
 from semppl.data.dataset import Dataset
 from semppl.data.order import batch_indices
 from semppl.data.pace import Pace
 
-Cut = Callable[[Tensor, Tensor | None, torch.Generator], tuple[Tensor, ...]]
+Cut = Callable[[Tensor, Tensor | None, torch.Generator, Rows], tuple[Tensor, ...]]
 
 
 @final
 class ResidentFeed:
-    """step → Batch. `cut` makes the uint8 crops of all views from images, masks and a generator."""
+    """step → Batch. `cut` makes the uint8 crops of all views from images, masks and a generator, and hears
+    which rows of the batch they are.
+    """
 
     def __init__(
         self,
@@ -32,7 +35,9 @@ class ResidentFeed:
         seed: int,
         device: torch.device,
         labelled_fraction: float | None = None,
+        share: Share = WHOLE,
     ) -> None:
+        self._rows = share.rows(batch_size)
         self.batch_size, self._seed, self._device, self._cut = batch_size, seed, device, cut
         self.waited = 0.0
         self._labelled_fraction = labelled_fraction
@@ -83,10 +88,11 @@ class ResidentFeed:
         if self._stream is not None:
             # from pageable memory the host would wait for everything before it
             index_B = index_B.pin_memory().to(self._device, non_blocking=True)
-        masks_BHW = None if self._masks is None else self._masks[index_B]
+        mine_b = index_B[self._rows.slice]
+        masks_bHW = None if self._masks is None else self._masks[mine_b]
         rng = generator(self._seed, "geometry", step, self._device)
         return Batch(
-            crops=self._cut(self.images[index_B], masks_BHW, rng),
+            crops=self._cut(self.images[mine_b], masks_bHW, rng, self._rows),
             labels_B=self._labels[index_B],
             index_B=index_B,
             oracle_B=None if self._oracle is None else self._oracle[index_B],

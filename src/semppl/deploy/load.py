@@ -12,13 +12,17 @@ from semppl.core.rundir import RunDirectory
 from semppl.deploy.model import below, linear_head, load_network, model_folder
 from semppl.deploy.network import Architecture, Network
 from semppl.train.build import normalisation
+from semppl.train.checkpoint import Say, required_checkpoint
 from semppl.train.device import choose_device
 from semppl.train.pretrain import load_for
-from semppl.train.state import load_checkpoint, required_checkpoint
 from semppl.views.preprocessing import Preprocessing
 
 
-def load(path: str | Path, device: str | torch.device = "cpu") -> Network:
+def _warn(line: str) -> None:
+    Console(stderr=True).print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def load(path: str | Path, device: str | torch.device = "cpu", *, say: Say = _warn) -> Network:
     """The network of a run, of an exported folder or of imported weights, in evaluation mode.
 
     After `semppl fit` it answers with logits of its `classes`, otherwise with features. Images are made ready
@@ -26,19 +30,20 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> Network:
 
         network = semppl.load("runs/photos")
         network(network.preprocess("cat.jpg")[None])
+
+    `say` hears of a newest checkpoint that is damaged, in which case the one before it is read.
     """
     path = Path(path)
     folder = model_folder(path)
-    network = load_network(folder) if folder is not None else _from_run(path)
+    network = load_network(folder) if folder is not None else _from_run(path, say)
     return network.to(choose_device(device) if isinstance(device, str) else device)
 
 
-def _from_run(path: Path) -> Network:
+def _from_run(path: Path, say: Say) -> Network:
     run = RunDirectory(path)
     if not run.exists:
         raise UserError(f"{path}: neither a run nor an exported model")
-    file = required_checkpoint(run)
-    content = load_checkpoint(file)
+    file, content = required_checkpoint(run, say)
     config = from_yaml(content["config"])
     architecture = Architecture.of(config.net)
     try:

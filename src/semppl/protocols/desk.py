@@ -27,6 +27,7 @@ from semppl.protocols.store import FeatureStore
 from semppl.train.build import build_views, normalisation, uses_bf16
 from semppl.train.device import choose_workers, memory_for_pixels
 from semppl.train.progress import StageProgress
+from semppl.train.ranks import ALONE, Ranks
 from semppl.views.colour import normalise
 from semppl.views.geometry import cut_image, cut_views
 from semppl.views.preprocessing import Preprocessing
@@ -53,6 +54,8 @@ class Desk:
     """Where features are kept for the next time."""
     given: Preprocessing | None = None
     """How the weights want their images; without it, by the statistics of the data."""
+    ranks: Ranks = ALONE
+    """Who else is at it: images are shared out, and all have all the answers."""
     unreadable: set[str] = field(default_factory=set)
     """What was wrong with files that were listed and could not be read: grey images stand for them."""
     _squares: dict[bytes, Tensor] = field(default_factory=dict, repr=False)
@@ -125,10 +128,10 @@ class Desk:
         (mean_3, std_3), problems = self.statistics, set[str]()
 
         def make(out_NF: Tensor | None) -> Tensor:
-            with StageProgress(self.console, title, len(images)) as progress:
+            def extract(mine: Images, advance: Callable[[int], None]) -> Tensor:
                 return extract_features(
                     encoder,
-                    images,
+                    mine,
                     size=self.size,
                     mean_3=mean_3,
                     std_3=std_3,
@@ -136,10 +139,13 @@ class Desk:
                     workers=self.workers,
                     prepare=prepare or self.preprocessing.prepare,
                     precision=self.precision,
-                    out_NF=out_NF,
+                    out_NF=out_NF if mine is images else None,
                     problems=problems,
-                    advance=progress.advance,
+                    advance=advance,
                 )
+
+            made_NF = self._shared_out(images, title, extract, problems)
+            return made_NF if out_NF is None or made_NF is out_NF else out_NF.copy_(made_NF)
 
         def worth_keeping(out_NF: Tensor) -> bool:
             make(out_NF)
@@ -153,6 +159,26 @@ class Desk:
         )
         self.regret(problems)
         return features_NF
+
+    def _shared_out(
+        self,
+        images: Images,
+        title: str,
+        answer: Callable[[Images, Callable[[int], None]], Tensor],
+        problems: set[str],
+    ) -> Tensor:
+        """Rows for all images, of which each rank answers for its part."""
+        total, world = len(images), self.ranks.world
+        with StageProgress(self.console, title, total) as progress:
+            if world == 1 or total < world:
+                return answer(images, progress.advance)
+            rows = self.ranks.rows(total)
+            mine = answer(
+                images[torch.arange(rows.start, rows.stop)],
+                lambda done: progress.advance(min(done * world, total)),
+            )
+        problems.update(*self.ranks.of_all(problems))
+        return self.ranks.gather(mine, total, dim=0)
 
     def regret(self, problems: set[str]) -> None:
         """Name files that could not be read, each once."""
@@ -171,18 +197,21 @@ class Desk:
     def logits(self, model: nn.Module, images: Images, title: str = "answers") -> Tensor:
         """Of a network with a classifier of its own, for whole images [N, Y]."""
         (mean_3, std_3), problems = self.statistics, set[str]()
-        views = whole_batches(
-            images,
-            size=self.size,
-            mean_3=mean_3,
-            std_3=std_3,
-            batch_size=_AT_A_TIME,
-            workers=self.workers,
-            problems=problems,
-            prepare=self.preprocessing.prepare,
-        )
-        with StageProgress(self.console, title, len(images)) as progress:
-            logits_NY = predict_logits(model, _counted(views, progress.advance), self.precision)
+
+        def answer(mine: Images, advance: Callable[[int], None]) -> Tensor:
+            views = whole_batches(
+                mine,
+                size=self.size,
+                mean_3=mean_3,
+                std_3=std_3,
+                batch_size=_AT_A_TIME,
+                workers=self.workers,
+                problems=problems,
+                prepare=self.preprocessing.prepare,
+            )
+            return predict_logits(model, _counted(views, advance), self.precision)
+
+        logits_NY = self._shared_out(images, title, answer, problems)
         self.regret(problems)
         return logits_NY
 

@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import torch
 from rich.console import Console
 
 from semppl.core.rundir import RunDirectory
@@ -18,6 +20,10 @@ from semppl.protocols.settings import EvaluateFlags, check_flags, wanted_protoco
 from semppl.protocols.store import content_digest
 from semppl.protocols.subject import Subject, load_subject, require_run
 from semppl.protocols.transfer import transfer
+from semppl.train.ranks import Ranks, joined
+
+# seconds that ranks wait for the main one, which may have a million files to look at
+_PATIENCE: Final = 86_400.0
 
 TABLE: Final[Mapping[str, Callable[[Subject], Outcome]]] = {
     "knn": knn,
@@ -40,16 +46,25 @@ CHECKS: Final[Mapping[str, Callable[[Subject], object]]] = {
 def run_evaluate(
     paths: Sequence[Path], flags: EvaluateFlags, console: Console
 ) -> dict[Path, dict[str, Outcome]]:
-    """Measure each run by each protocol; a result is shown and written as soon as it is there."""
+    """Measure each run by each protocol, on all ranks that torchrun started."""
+    with joined(flags.device, _PATIENCE) as (ranks, device):
+        return _evaluated(paths, flags, console if ranks.main else Console(quiet=True), ranks, device)
+
+
+def _evaluated(
+    paths: Sequence[Path], flags: EvaluateFlags, console: Console, ranks: Ranks, device: torch.device
+) -> dict[Path, dict[str, Outcome]]:
+    """A result is shown and written as soon as it is there."""
     check_flags(flags)
     protocols = wanted_protocols(flags)
     runs = {path: RunDirectory(path) for path in paths}
     for run in runs.values():
         require_run(run)
-        require_free([result_file(run, name, flags.name) for name in protocols], overwrite=flags.overwrite)
+        files = [result_file(run, name, flags.name) for name in protocols]
+        ranks.together(partial(require_free, files, overwrite=flags.overwrite))
     found: dict[Path, dict[str, Outcome]] = {}
     for path, run in runs.items():
-        subject = load_subject(path, flags, console)
+        subject = ranks.together(partial(load_subject, path, flags, console, ranks, device))
         for name in CHECKS.keys() & set(protocols):
             CHECKS[name](subject)
         found[path] = {}
@@ -59,7 +74,8 @@ def run_evaluate(
             found[path][name] = outcome
             show_outcome(console, f"{path.name}: {name}", outcome)
             file = result_file(run, name, flags.name)
-            write_outcome(file, outcome, _facts(subject, name, time.monotonic() - start))
+            if ranks.main:
+                write_outcome(file, outcome, _facts(subject, name, time.monotonic() - start))
             subject.desk.say(f"kept in {file}")
     return found
 

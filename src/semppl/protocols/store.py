@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from semppl.core.errors import RunError
 from semppl.core.rundir import write_text
 from semppl.data.images import ImageFiles, Images
+from semppl.train.ranks import ALONE, Ranks
 
 VERSION: Final = 1
 """To be raised when images are read or cut in another way."""
@@ -26,22 +27,30 @@ VERSION: Final = 1
 class FeatureStore:
     """One file for each combination of weights, images and manner."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, ranks: Ranks = ALONE) -> None:
+        self._folder, self._ranks = folder, ranks
 
     def get(self, encoder: nn.Module, images: Images, how: str, make: Callable[[Tensor], bool]) -> Tensor:
         """Those that were made before, or new ones: `make` fills a tensor [N, F] that lies on disk, and says
         whether it is worth keeping for another time.
 
-        `how` says everything that decides on the features besides weights and images.
+        `how` says everything that decides on the features besides weights and images. Of several ranks the
+        main one writes, and all make them together or read them together.
         """
-        facts = f"{VERSION}\n{weights_digest(encoder)}\n{self.digest(images)}\n{how}"
+        ranks = self._ranks
+        content = ranks.from_main(self.digest(images) if ranks.main else "")
+        facts = f"{VERSION}\n{weights_digest(encoder)}\n{content}\n{how}"
         name = sha256(facts.encode(errors="surrogateescape")).hexdigest()
         path = self._folder / f"{name[:32]}.npy"
         shape = (len(images), int(encoder.num_features))  # type: ignore[arg-type]
         kept = _read(path, shape)
-        if kept is not None:
+        found = ranks.of_all(kept is not None)
+        if kept is not None and all(found):
             return kept
+        if found[0] or not ranks.main:  # not on a disk that all can read
+            made = torch.empty(shape)
+            make(made)
+            return made
         try:
             return self._made(path, shape, make)
         except OSError as error:

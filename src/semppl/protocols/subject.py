@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Final
@@ -27,9 +27,11 @@ from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.store import FeatureStore
 from semppl.protocols.task import Labels, Task, build_labels, build_task
 from semppl.train.build import build_networks
+from semppl.train.checkpoint import load_checkpoint, required_checkpoint
 from semppl.train.device import choose_device, describe_device
 from semppl.train.pretrain import load_for
-from semppl.train.state import load_checkpoint, load_online_, required_checkpoint
+from semppl.train.ranks import ALONE, Ranks
+from semppl.train.state import load_online_
 from semppl.views.preprocessing import Preprocessing
 
 FEATURES: Final = "features"
@@ -129,21 +131,33 @@ def _network(
         raise UserError(f"{file}: its weights do not fit the network of the run's config.yaml") from error
 
 
-def load_subject(path: Path, flags: EvaluateFlags, console: Console) -> Subject:
-    """Read a run; its data must be what it was trained on."""
+def _checkpoint(run: RunDirectory, flags: EvaluateFlags, console: Console) -> tuple[Path, dict[str, Any]]:
+    """The one asked for, or the newest that is sound."""
+    if flags.checkpoint is not None:
+        return flags.checkpoint, load_checkpoint(flags.checkpoint)
+    return required_checkpoint(run, partial(console.print, highlight=False, soft_wrap=True))
+
+
+def load_subject(
+    path: Path,
+    flags: EvaluateFlags,
+    console: Console,
+    ranks: Ranks = ALONE,
+    device: torch.device | None = None,
+) -> Subject:
+    """Read a run; its data must be what it was trained on. `device` is that of this rank."""
     run = RunDirectory(path)
     require_run(run)
-    device = choose_device(flags.device)
+    device = device or choose_device(flags.device)
     config = from_yaml(run.config.read_text())
     config = _moved(config, flags)
     if flags.precision == "bf16" and device.type == "cpu":
         raise UserError("--precision bf16 is for GPUs")
-    file = flags.checkpoint or required_checkpoint(run)
-    content = load_checkpoint(file)
+    file, content = _checkpoint(run, flags, console)
     imported = content["split"] is None
     if imported and not config.source:
         raise UserError(f"{path}: imported weights come without data: say which images, with --data")
-    dataset = load_for(config, device, console)
+    dataset = ranks.one_after_first(str(path), lambda: load_for(config, device, console))
     split = digest(split_table(dataset))
     if not imported:
         _require_same(path, split, dataset.fingerprint, content)
@@ -166,9 +180,10 @@ def load_subject(path: Path, flags: EvaluateFlags, console: Console) -> Subject:
     }
     if imported:
         facts["origin"] = content["origin"]
-    store = FeatureStore(run.path / FEATURES) if flags.cache else None
+    store = FeatureStore(run.path / FEATURES, ranks) if flags.cache else None
     stored = content.get("preprocessing")
-    desk = Desk(config, dataset, device, console, store, stored and Preprocessing.from_json(stored))
+    how = stored and Preprocessing.from_json(stored)
+    desk = Desk(config, dataset, device, console, store, how, ranks)
     if flags.preprocessing != "own":
         desk = replace(desk, given=replace(desk.preprocessing, crop=flags.preprocessing))
     facts["preprocessing"] = desk.preprocessing.as_json()

@@ -1,6 +1,7 @@
 """The verb `import`: a released checkpoint becomes a run directory, ready for everything but going on."""
 
 import hashlib
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +17,7 @@ from semppl.presets import paper
 from semppl.released.convert import Converted, convert
 from semppl.released.unpickle import read_pickle
 from semppl.resolve import resolved
-from semppl.train.state import write_checkpoint
+from semppl.train.checkpoint import write_checkpoint
 from semppl.views.preprocessing import Preprocessing
 
 # what the weights were trained on: images of ImageNet, of which the middle 224 px are seen
@@ -33,7 +34,8 @@ def import_checkpoint(file: Path, out: Path | None, *, overwrite: bool, console:
     converted = convert(read_pickle(file), file.name)
     origin = {"file": file.name, "sha256": _sha256(file), "step": converted.step}
     try:
-        with staged(run.path) as folder:
+        # a run that is at work is not replaced
+        with run.locked() if run.exists else nullcontext(), staged(run.path) as folder:
             _write(RunDirectory(folder), converted, origin)
             put_(folder, run.path)
     except (OSError, RuntimeError) as error:  # torch has its own for a disk that is full

@@ -1,6 +1,6 @@
 """From a configuration to the objects of a run: no class below knows of Config."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeVar, cast
@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 
-from semppl.config import Config, MethodConfig, ViewsConfig, required
+from semppl.config import Config, ViewsConfig, required
 from semppl.core.batch import Batch
-from semppl.core.errors import UserError, choose
+from semppl.core.errors import UserError
 from semppl.core.rng import stream
+from semppl.core.share import Rows
 from semppl.data.dataset import Dataset
-from semppl.method.objective import BYOL, Objective, ReLICv2, SimCLR
 from semppl.method.queue import LabelledQueue
 from semppl.method.target import Target
 from semppl.nets.encoder import create_encoder
@@ -25,6 +25,9 @@ from semppl.optim.schedule import target_decay, warmup_cosine
 from semppl.train.capture import CapturedStep
 from semppl.train.encode import Nets, encode, through
 from semppl.train.feed import Feed, build_feed
+from semppl.train.objectives import build_objective, uses_queue
+from semppl.train.parallel import spread_
+from semppl.train.ranks import ALONE, Ranks
 from semppl.train.state import TrainState
 from semppl.train.step import Mark, Outcome, Plan, ignore, train_step_
 from semppl.views.geometry import crop_resize, cut_views
@@ -49,17 +52,20 @@ class Training:
     speed: Speed
     total_steps: int
     device: torch.device
+    ranks: Ranks = ALONE
 
 
-def build_training(config: Config, dataset: Dataset, device: torch.device) -> Training:
+def build_training(config: Config, dataset: Dataset, device: torch.device, ranks: Ranks = ALONE) -> Training:
     """A run at step 0. `config` must be resolved; a value that a part refuses is the user's."""
+    if config.images_per_step < ranks.world:
+        raise UserError(f"--batch-size {config.batch_size} is too small to be shared by {ranks.world} ranks")
     try:
-        return _build(config, dataset, device)
+        return _build(config, dataset, device, ranks)
     except ValueError as error:
         raise UserError(str(error)) from error
 
 
-def _build(config: Config, dataset: Dataset, device: torch.device) -> Training:
+def _build(config: Config, dataset: Dataset, device: torch.device, ranks: Ranks) -> Training:
     num_images = len(dataset.labels_M)
     total_steps = config.total_steps(num_images)
     views = build_views(config.views)
@@ -67,15 +73,16 @@ def _build(config: Config, dataset: Dataset, device: torch.device) -> Training:
         probability=config.saliency.probability, min_foreground=config.saliency.min_foreground
     )
 
-    speed = choose_speed(config, total_steps, device)
+    speed = choose_speed(config, total_steps, device, ranks)
     resize = _compiled(crop_resize, speed)
 
-    def cut(images: Tensor, masks: Tensor | None, rng: torch.Generator) -> tuple[Tensor, ...]:
-        return cut_views(images, views, config.views.large, rng, masks, saliency, resize)
+    def cut(images: Tensor, masks: Tensor | None, rng: torch.Generator, rows: Rows) -> tuple[Tensor, ...]:
+        return cut_views(images, views, config.views.large, rng, masks, saliency, resize, rows)
 
-    feed = build_feed(config, dataset, cut, views, device)
+    feed = build_feed(config, dataset, cut, views, device, ranks.share)
     state = build_state(config, len(dataset.classes), device)
-    plan = _plan(config, dataset, views, total_steps, speed, device)
+    spread_(state, ranks, config.net.norm_ranks)
+    plan = replace(_plan(config, dataset, views, total_steps, speed, device), ranks=ranks)
     return Training(
         feed=feed,
         plan=plan,
@@ -84,25 +91,27 @@ def _build(config: Config, dataset: Dataset, device: torch.device) -> Training:
         speed=speed,
         total_steps=total_steps,
         device=device,
+        ranks=ranks,
     )
 
 
 def build_step(
     state: TrainState, plan: Plan, speed: Speed, mark: Mark = ignore
 ) -> Callable[[Batch], Outcome]:
-    """Plain, or recorded."""
-    if speed == "eager":
+    """Plain, or recorded; not recorded where ranks wait for each other in the middle of it."""
+    if speed == "eager" or plan.ranks.group is not None:
         return partial(train_step_, state, plan=plan, mark=mark)
     return CapturedStep(state, plan, mark=mark)
 
 
-def choose_speed(config: Config, total_steps: int, device: torch.device) -> Speed:
+def choose_speed(config: Config, total_steps: int, device: torch.device, ranks: Ranks = ALONE) -> Speed:
     """What "auto" means: see docs/performance.md for the measurement behind the number."""
     if device.type != "cuda":
         return "eager"
-    if config.speed != "auto":
-        return config.speed
-    return "compile" if total_steps >= COMPILE_FROM_STEPS and config.micro_batch is None else "graph"
+    uncompiled: Speed = "graph" if ranks.group is None else "eager"
+    if config.speed == "auto":
+        return "compile" if total_steps >= COMPILE_FROM_STEPS and config.micro_batch is None else uncompiled
+    return uncompiled if config.speed == "graph" else config.speed
 
 
 def _compiled(function: F, speed: Speed) -> F:
@@ -167,54 +176,6 @@ def build_state(config: Config, num_classes: int, device: torch.device) -> Train
     optimizer = _optimizer(config, nn.ModuleList([online, predictor]), device)
     target = None if method.objective == "simclr" else Target(online)
     return TrainState(online, predictor, target, queue, optimizer)
-
-
-def uses_queue(method: MethodConfig) -> bool:
-    """α = 0 or no positives is the base objective alone: nothing to vote for."""
-    return method.positives > 0 and method.alpha > 0
-
-
-def build_objective(method: MethodConfig) -> Objective:
-    """By name."""
-    return choose(OBJECTIVES, method.objective, "objective")(method)
-
-
-def _relicv2(method: MethodConfig) -> Objective:
-    return ReLICv2(
-        temperature=method.temperature,
-        contrast_scale=required(method.contrast_scale),
-        invariance_scale=required(method.invariance_scale),
-        alpha=method.alpha,
-        stop_gradient=method.stop_gradient,
-        semantic_partner=method.semantic_partner if uses_queue(method) else "none",
-        small_partner=method.small_partner,
-        same_view=required(method.same_view),
-        divide_by_positives=method.divide_by_positives,
-    )
-
-
-def _simclr(method: MethodConfig) -> Objective:
-    return SimCLR(
-        temperature=method.temperature,
-        alpha=method.alpha,
-        same_view=required(method.same_view),
-        divide_by_positives=method.divide_by_positives,
-    )
-
-
-def _byol(method: MethodConfig) -> Objective:
-    return BYOL(
-        alpha=method.alpha,
-        same_view=required(method.same_view),
-        divide_by_positives=method.divide_by_positives,
-    )
-
-
-OBJECTIVES: Final[Mapping[str, Callable[[MethodConfig], Objective]]] = {
-    "relicv2": _relicv2,
-    "simclr": _simclr,
-    "byol": _byol,
-}
 
 
 def _plan(

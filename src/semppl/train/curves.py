@@ -1,8 +1,44 @@
-"""A line of metrics as TensorBoard shows it."""
+"""Lines of metrics as TensorBoard shows them."""
 
-from typing import Any
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, final
 
 from torch.utils.tensorboard import SummaryWriter
+
+from semppl.train.checkpoint import Say
+
+
+@final
+class Curves:
+    """Beside the metrics of a run. They are a copy of them: where they cannot be written, the run goes on."""
+
+    def __init__(self, folder: Path, start: int, say: Say) -> None:
+        self._say = say
+        self._writer: SummaryWriter | None = SummaryWriter(
+            str(folder), purge_step=start + 1 if start else None
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._writer is not None:
+            with suppress(OSError):
+                self._writer.close()
+
+    def write(self, row: dict[str, Any]) -> None:
+        """One line."""
+        if self._writer is None:
+            return
+        try:
+            write_curves(self._writer, row)
+        except OSError as error:
+            self._writer = None
+            self._say(f"the curves for TensorBoard end here ({error.strerror}); metrics.jsonl goes on")
 
 
 def write_curves(writer: SummaryWriter, row: dict[str, Any]) -> None:

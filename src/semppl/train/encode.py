@@ -12,7 +12,7 @@ Shapes: B images, V large views, S small, A = V + S, D dims.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, final
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +40,19 @@ class Nets(NamedTuple):
 
 
 PLAIN: Final = Nets()
+
+
+@final
+class Predict(nn.Module):
+    """`predictions` as a module: what several processes wrap to add up their gradients."""
+
+    def __init__(self, online: Projected, predictor: nn.Module) -> None:
+        super().__init__()
+        self.online, self.predictor = online, predictor
+
+    def forward(self, views_A: Sequence[Tensor], nets: Nets, size: int | None) -> Tensor:
+        """See `predictions`."""
+        return predictions(views_A, self.online, self.predictor, nets, size)
 
 
 def predictions(

@@ -9,6 +9,7 @@ from torch import Tensor
 from semppl.config import Config
 from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
+from semppl.core.share import WHOLE, Share
 from semppl.data.dataset import Dataset
 from semppl.data.resident import Cut, ResidentFeed
 from semppl.data.streaming import StreamingFeed
@@ -19,8 +20,15 @@ from semppl.views.recipe import View
 Feed: TypeAlias = ResidentFeed | StreamingFeed
 
 
-def build_feed(config: Config, dataset: Dataset, cut: Cut, views: list[View], device: torch.device) -> Feed:
-    """Resident for pixels in memory, streaming for files."""
+def build_feed(
+    config: Config,
+    dataset: Dataset,
+    cut: Cut,
+    views: list[View],
+    device: torch.device,
+    share: Share = WHOLE,
+) -> Feed:
+    """Resident for pixels in memory, streaming for files; of a batch it brings this process's share."""
     labelled_M = dataset.labels_M != UNLABELLED
     if config.data.labelled_fraction is not None and (labelled_M.all() or not labelled_M.any()):
         raise UserError("a labelled fraction needs labelled and unlabelled images, and one kind is missing")
@@ -32,6 +40,7 @@ def build_feed(config: Config, dataset: Dataset, cut: Cut, views: list[View], de
             seed=config.seed,
             device=device,
             labelled_fraction=config.data.labelled_fraction,
+            share=share,
         )
     return StreamingFeed(
         dataset.images,
@@ -43,4 +52,5 @@ def build_feed(config: Config, dataset: Dataset, cut: Cut, views: list[View], de
         workers=choose_workers(config, device),
         labelled_fraction=config.data.labelled_fraction,
         oracle_M=dataset.oracle_M,
+        share=share,
     )

@@ -1,10 +1,14 @@
-"""Ctrl-C and SIGTERM ask a run to stop after the step in hand."""
+"""Ctrl-C, SIGTERM and what a cluster sends before it takes a machine away: stop after the step in hand."""
 
 import signal
 from types import FrameType, TracebackType
-from typing import final
+from typing import Final, final
 
 from semppl.core.errors import RunError
+
+SIGNALS: Final = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2") if hasattr(signal, name)
+]
 
 
 class Interrupted(RunError):
@@ -17,14 +21,17 @@ class Interrupted(RunError):
 
 @final
 class Stopper:
-    """`with Stopper() as stop`: `stop.signum` becomes the first signal; a second one stops at once."""
+    """`with Stopper() as stop`: `stop.signum` becomes the first signal; a second Ctrl-C stops at once.
+
+    Other signals may come twice, from a launcher and from the terminal, and mean the same.
+    """
 
     def __init__(self) -> None:
         self.signum: int | None = None
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> "Stopper":
-        for signum in (signal.SIGINT, signal.SIGTERM):
+        for signum in SIGNALS:
             try:
                 self._before[signum] = signal.signal(signum, self._note)
             except ValueError:  # not the main thread: the caller's own handlers stay
@@ -38,6 +45,6 @@ class Stopper:
             signal.signal(signum, handler)  # type: ignore[arg-type]
 
     def _note(self, signum: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's form
-        if self.signum is not None:
+        if signum == self.signum == signal.SIGINT:
             raise KeyboardInterrupt
-        self.signum = signum
+        self.signum = self.signum or signum

@@ -19,6 +19,7 @@ from semppl.data.images import gather
 from semppl.method.objective import Terms
 from semppl.method.pseudo_labels import Votes, majority
 from semppl.nets.heads import unit
+from semppl.train.ranks import ALONE, Ranks
 from semppl.train.step import Outcome
 from semppl.views.whole import whole_crop, whole_view
 
@@ -103,7 +104,8 @@ class Probe:
     """Looks at the features of the encoder: leave-one-out k-NN on the given labels, spread, rank.
 
     The k-NN asks for each labelled image what its neighbours among the *other* labelled images say, so the
-    few labels are held out one at a time and none is set aside. Test images are not touched.
+    few labels are held out one at a time and none is set aside. Test images are not touched. Ranks share the
+    images among them, and all have the numbers.
     """
 
     def __init__(
@@ -116,13 +118,18 @@ class Probe:
         *,
         most: int = 2048,
         neighbours: int = 5,
+        ranks: Ranks = ALONE,
     ) -> None:
         labelled_L = evenly(dataset.labelled_L, most)
         sample_N = evenly(torch.arange(len(dataset.labels_M)), most)
         self._labels_L = dataset.labels_M[labelled_L].to(mean_3.device)
+        # too few to be shared: every rank looks at all of them
+        ranks = ranks if min(len(labelled_L), len(sample_N)) >= ranks.world else ALONE
+        self._ranks, self._num_sample = ranks, len(sample_N)
         whole = partial(whole_crop, size)
+        mine = [index_N[ranks.rows(len(index_N)).slice] for index_N in (labelled_L, sample_N)]
         self._labelled, self._sample = (
-            gather(dataset.images[index_N], whole).to(mean_3.device) for index_N in (labelled_L, sample_N)
+            gather(dataset.images[index_n], whole).to(mean_3.device) for index_n in mine
         )
         self._mean_3, self._std_3, self._neighbours = mean_3, std_3, neighbours
         self._autocast = autocast
@@ -132,21 +139,23 @@ class Probe:
         """The numbers; the encoder comes back in the mode it came in."""
         training = encoder.training
         encoder.eval()
-        sample = self._features(encoder, self._sample)
+        self._ranks.copy_from_main_(encoder.buffers())  # alike, unless ranks keep their own statistics
+        sample = self._features(encoder, self._sample, self._num_sample)
         row = {"features/std": spread(sample), "features/effective_rank": effective_rank(sample)}
         counts_L = torch.bincount(self._labels_L)[self._labels_L] if len(self._labels_L) else self._labels_L
         if (counts_L > 1).any():
             k = min(self._neighbours, int(counts_L[counts_L > 1].min()) - 1)
             row["knn/leave_one_out"] = leave_one_out(
-                self._features(encoder, self._labelled), self._labels_L, k
+                self._features(encoder, self._labelled, len(self._labels_L)), self._labels_L, k
             )
         encoder.train(training)
         return row
 
-    def _features(self, encoder: nn.Module, images: Tensor) -> Tensor:
-        views = (whole_view(part, self._mean_3, self._std_3) for part in images.split(256))
+    def _features(self, encoder: nn.Module, mine: Tensor, total: int) -> Tensor:
+        views = (whole_view(part, self._mean_3, self._std_3) for part in mine.split(256))
         with self._autocast():
-            return torch.cat([encoder(view) for view in views]).float()
+            features = torch.cat([encoder(view) for view in views]).float()
+        return self._ranks.gather(features, total, dim=0)
 
 
 def leave_one_out(features_LF: Tensor, labels_L: Tensor, k: int) -> float:

@@ -1,16 +1,16 @@
 """The verb `pretrain`: data, run directory, a new run or the rest of an old one."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
-from torch.utils.tensorboard import SummaryWriter
 
-from semppl.config import Config, differences, from_yaml, required, to_yaml
+from semppl.config import Config, required, to_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.data.dataset import Dataset
@@ -21,36 +21,22 @@ from semppl.data.splits import digest, split_table
 from semppl.data.streaming import StreamingFeed
 from semppl.nets.pretrained import fitting_size, own_size
 from semppl.resolve import resolved
-from semppl.train.build import Training, build_training, uses_queue
-from semppl.train.curves import write_curves
+from semppl.train.build import Training, build_training
+from semppl.train.checkpoint import Say
+from semppl.train.curves import Curves
 from semppl.train.device import choose_device, describe_device, memory_for_pixels
 from semppl.train.feed import Feed
-from semppl.train.loop import Cadence, run_loop_
+from semppl.train.loop import Cadence, Loop
 from semppl.train.monitor import Probe, Tally
+from semppl.train.objectives import uses_queue
 from semppl.train.progress import ProgressReport, Stages
-from semppl.train.start import read_start, start_from_, with_network_of
-from semppl.train.state import TrainState, load_checkpoint, newest_checkpoint
+from semppl.train.ranks import ALONE, Ranks
+from semppl.train.recovery import Recovery
+from semppl.train.resume import job, require_same_run, restarted, resume_
+from semppl.train.start import Start, read_start, start_from_, with_network_of
+from semppl.train.state import TrainState
+from semppl.train.writer import Writer
 from semppl.views.preprocessing import Preprocessing
-
-# what may differ when a run goes on: where it runs, where the data lies (its content is compared), how often
-# it speaks
-FREE = frozenset(
-    {
-        "source",
-        "device",
-        "precision",
-        "speed",
-        "log_every",
-        "probe_every",
-        "checkpoint_every",
-        "keep_checkpoints",
-        "data.labels",
-        "data.test",
-        "data.root",
-        "data.workers",
-        "data.allow_unreadable",
-    }
-)
 
 
 def load_for(config: Config, device: torch.device, console: Console | None = None) -> Dataset:
@@ -89,49 +75,125 @@ def pretrain(
     hint: str | None = None,
     dataset: Dataset | None = None,
     also: Mapping[str, str] | None = None,
+    ranks: Ranks = ALONE,
+    device: torch.device | None = None,
 ) -> TrainState:
     """Train to the end. Nothing is written before everything that the user gave has been checked.
 
     `dataset` is the data of the configuration where the caller has read and announced it already; `also` are
-    texts that a new run directory holds from its start.
+    texts that a new run directory holds from its start. Of several `ranks` the main one speaks and writes;
+    `device` is this one's.
     """
+    console = console if ranks.main else Console(quiet=True)
+    say = partial(console.print, highlight=False, soft_wrap=True)
+    aloud = say if ranks.main else _stranger(ranks)
+    with ExitStack() as stack:
+        if again := ranks.from_main(not resume and restarted(run)):
+            resume, overwrite = True, False
+        ranks.together(lambda: _take(run, stack, ranks, resume=resume))
+        if resume and not again and (init_from is not None or overwrite):
+            raise UserError("--resume goes on with a run; --init-from and --overwrite start a new one")
+        if not resume:
+            ranks.together(lambda: run.require_free(overwrite=overwrite))
+        here = _device_of(config, device)
+        prepared = ranks.together(
+            lambda: _prepared(config, run, here, console, dataset, init_from, ranks, resume=resume)
+        )
+        training = ranks.together(lambda: build_training(prepared.config, prepared.dataset, here, ranks))
+        facts = prepared.facts | {"preprocessing": _preprocessing(training, prepared.config)}
+        if resume:
+            ranks.together(lambda: resume_(training, run, facts, say))
+        else:
+            ranks.together(lambda: start_from_(training.state, prepared.start, console))
+        _announce(training, console, resume=resume)
+        if ranks.main:
+            _write_start(run, prepared, facts, also or {}, here, resume=resume, overwrite=overwrite)
+        progress = ProgressReport(console, title, start=training.state.step, total=training.total_steps)
+        hint = hint or f"go on with `semppl pretrain --resume --out {run.path}`"
+        try:
+            _loop_(training, run, prepared, facts, progress, say, aloud, hint)
+        finally:
+            _end_feed(training.feed, aloud)
+        return training.state
+
+
+def _stranger(ranks: Ranks) -> Say:
+    """For what only another rank than the main one knows."""
+    console, rank = Console(stderr=True, markup=False), ranks.share.rank
+    return lambda line: console.print(f"rank {rank}: {line}", highlight=False, soft_wrap=True)
+
+
+def _take(run: RunDirectory, stack: ExitStack, ranks: Ranks, *, resume: bool) -> None:
+    """The folder is this job's from here on."""
     if resume:
         run.require()
-    if resume and (init_from is not None or overwrite):
-        raise UserError("--resume goes on with a run; --init-from and --overwrite start a new one")
-    device = _device_of(config)
+    if ranks.main:
+        stack.enter_context(run.locked())
+        if resume:
+            run.sweep_()
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """Everything that was given, read and checked."""
+
+    config: Config
+    dataset: Dataset
+    start: Start | None
+    table: str
+    facts: dict[str, Any]
+
+
+def _prepared(
+    config: Config,
+    run: RunDirectory,
+    device: torch.device,
+    console: Console,
+    dataset: Dataset | None,
+    init_from: Path | None,
+    ranks: Ranks,
+    *,
+    resume: bool,
+) -> _Prepared:
     start = read_start(init_from)
     config = with_network_of(config, start)
     if dataset is None:
-        dataset = load_for(config, device, console)
+        dataset = ranks.one_after_first("data", lambda: load_for(config, device, console))
         announce_data(dataset, console)
     config = resolved_for(config, dataset)
     table = split_table(dataset)
     facts: dict[str, Any] = {"config": to_yaml(config), "split": digest(table), "data": dataset.fingerprint}
     if resume:
-        _require_same_run(config, run, facts)
-    training = build_training(config, dataset, device)
-    how = Preprocessing.of(required(config.views.large_size), training.plan.mean_3, training.plan.std_3)
-    facts["preprocessing"] = how.as_json()
-    if resume:
-        _resume_(training, run, facts)
-    else:
-        start_from_(training.state, start, console)
-    _announce(training, console, resume=resume)
+        require_same_run(config, run, facts)
+    return _Prepared(config, dataset, start, table, facts)
+
+
+def _write_start(
+    run: RunDirectory,
+    prepared: _Prepared,
+    facts: dict[str, Any],
+    also: Mapping[str, str],
+    device: torch.device,
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> None:
     if not resume:
         run.prepare_(facts["config"], overwrite=overwrite)
-        _write_all(run, also or {})
+        for name, text in also.items():
+            write_text(run.path / name, text)
     # on resuming, too: a run that was killed at its very start may lack them
     run.checkpoints.mkdir(exist_ok=True)
-    _write_data(run, dataset, table, facts["split"])
-    run.write_environment(device=describe_device(device), data_sha256=facts["data"])
-    progress = ProgressReport(console, title, start=training.state.step, total=training.total_steps)
-    hint = hint or f"go on with `semppl pretrain --resume --out {run.path}`"
-    try:
-        _loop_(training, run, config, dataset, facts, progress, hint)
-    finally:
-        _end_feed(training.feed, console)
-    return training.state
+    write_text(run.split, prepared.table)
+    write_text(run.split_sha256, f"{facts['split']}  split.csv\n")
+    if prepared.dataset.bad:
+        write_text(run.bad_files, bad_table(prepared.dataset.bad))
+    run.write_environment(device=describe_device(device), data_sha256=facts["data"], job=job())
+
+
+def _preprocessing(training: Training, config: Config) -> dict[str, Any]:
+    size = required(config.views.large_size)
+    return Preprocessing.of(size, training.plan.mean_3, training.plan.std_3).as_json()
 
 
 def resolved_for(config: Config, dataset: Dataset) -> Config:
@@ -149,28 +211,22 @@ def resolved_for(config: Config, dataset: Dataset) -> Config:
     )
 
 
-def _write_all(run: RunDirectory, texts: Mapping[str, str]) -> None:
-    for name, text in texts.items():
-        write_text(run.path / name, text)
-
-
-def _write_data(run: RunDirectory, dataset: Dataset, table: str, sha256: str) -> None:
-    write_text(run.split, table)
-    write_text(run.split_sha256, f"{sha256}  split.csv\n")
-    if dataset.bad:
-        write_text(run.bad_files, bad_table(dataset.bad))
-
-
-def _end_feed(feed: Feed, console: Console) -> None:
+def _end_feed(feed: Feed, say: Say) -> None:
     if not isinstance(feed, StreamingFeed):
         return
     feed.close()
+    _say_incidents(feed, say)
     for problem in sorted(feed.unreadable)[:10]:
-        console.print(f"{problem}: a grey image stood for it", highlight=False, soft_wrap=True)
+        say(f"{problem}: a grey image stood for it")
 
 
-def _device_of(config: Config) -> torch.device:
-    device = choose_device(config.device)
+def _say_incidents(feed: Feed, say: Say) -> None:
+    while isinstance(feed, StreamingFeed) and feed.incidents:
+        say(feed.incidents.pop(0))
+
+
+def _device_of(config: Config, given: torch.device | None) -> torch.device:
+    device = given or choose_device(config.device)
     if config.precision == "bf16" and device.type == "cpu":
         raise UserError("--precision bf16 is for GPUs: on a CPU gradients of tiny maps are not always finite")
     return device
@@ -194,73 +250,43 @@ def _announce(training: Training, console: Console, *, resume: bool) -> None:
 def _loop_(
     training: Training,
     run: RunDirectory,
-    config: Config,
-    dataset: Dataset,
+    prepared: _Prepared,
     facts: dict[str, Any],
     progress: ProgressReport,
+    say: Say,
+    aloud: Say,
     hint: str,
 ) -> None:
+    config, dataset, ranks = prepared.config, prepared.dataset, training.ranks
     num_images, plan, start = len(dataset.labels_M), training.plan, training.state.step
-    probe = Probe(dataset, plan.mean_3, plan.std_3, required(config.views.large_size), plan.autocast)
+    size = required(config.views.large_size)
     tally = Tally(dataset.hidden, config.num_ballots, training.device)
-    cadence = Cadence(
-        log=required(config.log_every),
-        probe=config.steps_of(config.probe_every, num_images),
-        checkpoint=config.steps_of(config.checkpoint_every, num_images),
-        keep=config.keep_checkpoints,
-    )
-    writer = SummaryWriter(str(run.path), purge_step=start + 1 if start else None)
+    with ExitStack() as stack:
+        curves, writer = None, None
+        if ranks.main:
+            writer = stack.enter_context(Writer(run, keep=config.keep_checkpoints, say=say))
+            curves = stack.enter_context(Curves(run.path, start, say))
 
-    def report(row: dict[str, Any]) -> None:
-        progress.report(row)
-        write_curves(writer, row)
+        def report(row: dict[str, Any]) -> None:
+            progress.report(row)
+            _say_incidents(training.feed, aloud)
+            if curves is not None:
+                curves.write(row)
 
-    try:
-        with progress:
-            run_loop_(
-                training,
-                run,
-                facts=facts,
-                names=dataset.names,
-                tally=tally,
-                probe=probe,
-                cadence=cadence,
-                advance=progress.advance,
-                report=report,
-                hint=hint,
-            )
-    finally:
-        writer.close()
-
-
-def _require_same_run(config: Config, run: RunDirectory, facts: dict[str, Any]) -> None:
-    stored, config = (_same_numbers(each) for each in (from_yaml(run.config.read_text()), config))
-    if changed := [name for name in differences(stored, config) if name not in FREE]:
-        flags = ", ".join("--" + name.replace("_", "-") for name in changed)
-        raise UserError(
-            f"{run.path} was started with other values of {flags}: leave them out, or start a new run"
-        )
-    if run.split_sha256.is_file() and facts["split"] != run.split_sha256.read_text().split()[0]:
-        raise UserError(
-            f"{run.path} was started with another split (see {run.split}): "
-            "give the same data, or start a new run"
-        )
-
-
-def _same_numbers(config: Config) -> Config:
-    """Parts as large as the batch change no number, so a run may go on with them or without."""
-    whole = config.micro_batch == config.batch_size
-    return replace(config, micro_batch=None) if whole else config
-
-
-def _resume_(training: Training, run: RunDirectory, facts: dict[str, Any]) -> None:
-    """Go on from the newest checkpoint; a run that was killed before its first one starts again."""
-    path = newest_checkpoint(run)
-    if path is not None:
-        content = load_checkpoint(path)
-        if content["split"] != facts["split"]:
-            raise UserError(f"{path} was written with another split: start a new run")
-        if content["data"] != facts["data"]:
-            raise UserError(f"the images are not those that {path} was trained on: start a new run")
-        training.state.load_state_dict_(content["state"])
-    run.forget_metrics_after_(training.state.step)
+        stack.enter_context(progress)
+        Loop(
+            training=training,
+            recovery=Recovery(training, run, dataset.names, tally, say),
+            tally=tally,
+            probe=Probe(dataset, plan.mean_3, plan.std_3, size, plan.autocast, ranks=ranks),
+            cadence=Cadence(
+                log=required(config.log_every),
+                probe=config.steps_of(config.probe_every, num_images),
+                checkpoint=config.steps_of(config.checkpoint_every, num_images),
+            ),
+            writer=writer,
+            facts=facts,
+            advance=progress.advance,
+            report=report,
+            hint=hint,
+        ).run_()

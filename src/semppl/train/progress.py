@@ -144,7 +144,7 @@ def print_table(console: Console, title: str, columns: Sequence[str], rows: Sequ
 
 def words(row: dict[str, Any]) -> str:
     """A line of metrics, short."""
-    parts = [f"loss {row['loss/total']:.3f}"]
+    parts = [f"loss {row['loss/total']:.3f}" if "loss/total" in row else "all steps left out"]
     if sum(row.get("pseudo/known_by_votes", [])) >= ENOUGH:
         parts.append(f"{100 * row['pseudo/accuracy']:.0f} % of pseudo-labels right")
     elif "pseudo/mean_share" in row:

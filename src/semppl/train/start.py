@@ -1,6 +1,6 @@
 """A new run that starts from the weights of another run, of a checkpoint, or of imported weights."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +10,8 @@ from rich.console import Console
 from semppl.config import Config, from_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
-from semppl.train.state import TrainState, load_checkpoint, newest_checkpoint
+from semppl.train.checkpoint import load_checkpoint, sound_checkpoint
+from semppl.train.state import TrainState
 from semppl.views.preprocessing import Preprocessing
 
 _SHAPES: Final = ("encoder", "width", "stem", "padding")
@@ -23,16 +24,21 @@ class Start:
 
     path: Path
     content: Mapping[str, Any]
+    notes: Sequence[str] = ()
+    """What is to be said about it."""
 
 
 def read_start(path: Path | None) -> Start | None:
-    """The newest checkpoint of a run, or the one given; None where nothing is given."""
+    """The newest sound checkpoint of a run, or the one given; None where nothing is given."""
     if path is None:
         return None
-    file = newest_checkpoint(RunDirectory(path)) if path.is_dir() else path
-    if file is None:
+    if not path.is_dir():
+        return Start(path, load_checkpoint(path))
+    notes: list[str] = []
+    found = sound_checkpoint(RunDirectory(path), notes.append)
+    if found is None:
         raise UserError(f"{path}: no checkpoint to start from")
-    return Start(path, load_checkpoint(file))
+    return Start(path, found.content, notes)
 
 
 def with_network_of(config: Config, start: Start | None) -> Config:
@@ -66,6 +72,8 @@ def start_from_(state: TrainState, start: Start | None, console: Console) -> Non
     """Fill in the weights; heads that are not among them stay as they were drawn, which is said."""
     if start is None:
         return
+    for note in start.notes:
+        console.print(note, highlight=False, soft_wrap=True)
     try:
         fresh = state.load_weights_(start.content["state"])
     except RuntimeError as error:

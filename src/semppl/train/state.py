@@ -1,20 +1,18 @@
-"""What a run changes, and its checkpoint."""
+"""What a run changes."""
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.utils._pytree import tree_map_only
 
-from semppl.core.errors import UserError
-from semppl.core.rundir import RunDirectory, write_atomically
 from semppl.method.queue import LabelledQueue
 from semppl.method.target import Target
 from semppl.nets.heads import Projected
+from semppl.train.encode import Predict
 
-FORMAT = 1
 _PROJECTOR = "projector."
 # options of an optimiser that belong to the device it runs on, so a checkpoint does not decide on them
 OF_DEVICE = ("fused", "foreach", "capturable")
@@ -30,6 +28,11 @@ class TrainState:
     queue: LabelledQueue | None
     optimizer: Optimizer
     step: int = 0
+    predict: nn.Module = field(init=False)
+    """Views → predictions; several ranks wrap it."""
+
+    def __post_init__(self) -> None:
+        self.predict = Predict(self.online, self.predictor)
 
     def set_lr_(self, lr: float | Tensor) -> None:
         """For the next update."""
@@ -72,6 +75,26 @@ class TrainState:
                 if isinstance(value, Tensor) and value.shape == weight.shape:
                     buffers[name] = torch.empty_like(weight).copy_(value)
 
+    def snapshot(self) -> dict[str, Any]:
+        """The same, in tensors that no step will change."""
+        return tree_map_only(Tensor, torch.clone, self.state_dict())
+
+    def restore_(self, snapshot: dict[str, Any]) -> None:
+        """Go back to it; every tensor stays where it lies, so that a recorded step finds it."""
+        for module, name in ((self.online, "online"), (self.predictor, "predictor")):
+            module.load_state_dict(snapshot[name])
+        if self.target is not None:
+            self.target.load_state_dict(snapshot["target"])
+        if self.queue is not None:
+            self.queue.load_state_dict(snapshot["queue"])
+        before = snapshot["optimizer"]["state"]
+        for number, buffers in self.optimizer.state_dict()["state"].items():
+            for name, value in buffers.items():
+                if isinstance(value, Tensor):  # what was not there yet starts from zero
+                    old = before.get(number, {}).get(name)
+                    value.zero_() if old is None else value.copy_(old)
+        self.step = snapshot["step"]
+
     def load_weights_(self, state: dict[str, Any]) -> list[str]:
         """Start from those weights, with everything else fresh; names the heads that the weights lack."""
         fresh = [] if load_online_(self.online, state["online"]) else ["projector"]
@@ -92,50 +115,3 @@ def load_online_(online: Projected, weights: dict[str, Tensor]) -> bool:
     own = {name: value for name, value in online.state_dict().items() if name.startswith(_PROJECTOR)}
     online.load_state_dict(weights | own)
     return False
-
-
-def save_checkpoint(run: RunDirectory, state: TrainState, facts: dict[str, Any], *, keep: int) -> Path:
-    """Write checkpoints/step-XXXXXXXX.ckpt atomically, point `last` at it, drop all but the newest `keep`."""
-    path = write_checkpoint(run, state.state_dict(), facts)
-    link = run.checkpoints / ".last.new"
-    link.unlink(missing_ok=True)
-    link.symlink_to(path.name)
-    link.replace(run.checkpoints / "last")
-    for old in sorted(run.checkpoints.glob("step-*.ckpt"))[: -max(keep, 1)]:
-        old.unlink()
-    return path
-
-
-def write_checkpoint(run: RunDirectory, state: dict[str, Any], facts: dict[str, Any]) -> Path:
-    """The file itself, written as a whole or not at all."""
-    path = run.checkpoints / f"step-{state['step']:08d}.ckpt"
-    content = {"format": FORMAT, **facts, "state": state}
-    write_atomically(path, lambda file: torch.save(content, file))
-    return path
-
-
-def newest_checkpoint(run: RunDirectory) -> Path | None:
-    """The checkpoint to go on from, or None where none was written yet."""
-    return max(run.checkpoints.glob("step-*.ckpt"), default=None)
-
-
-def required_checkpoint(run: RunDirectory) -> Path:
-    """The same, where there must be one."""
-    if (path := newest_checkpoint(run)) is None:
-        raise UserError(
-            f"{run.path}: no checkpoint yet: go on with `semppl pretrain --resume --out {run.path}`"
-        )
-    return path
-
-
-def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Tensors and plain values only, on the CPU: nothing in the file is executed."""
-    if not path.is_file():
-        raise UserError(f"{path}: no such checkpoint")
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a damaged or foreign file fails in many ways
-        raise UserError(f"{path}: not a readable checkpoint of ours") from error
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise UserError(f"{path}: not a checkpoint of this version")
-    return content

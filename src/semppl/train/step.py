@@ -17,7 +17,9 @@ from semppl.method.negatives import draw_negatives
 from semppl.method.objective import Objective, Terms
 from semppl.method.positives import sample_positives
 from semppl.method.pseudo_labels import Pairs, Tie, Votes, semantic_labels, trust, vote
-from semppl.train.encode import PLAIN, Nets, predictions, projections
+from semppl.method.queue import LabelledQueue
+from semppl.train.encode import PLAIN, Nets, projections
+from semppl.train.ranks import ALONE, Ranks
 from semppl.train.state import TrainState
 from semppl.views.photometric import Augment, finish
 from semppl.views.recipe import View
@@ -56,6 +58,8 @@ class Plan:
     """The decay, if it is the same in every step."""
     micro_batch: int | None = None
     """Images that go through a network together; None: all of a view."""
+    ranks: Ranks = ALONE
+    """Who else trains: each encodes its rows, and does the rest for the whole batch as all others do."""
 
 
 class Tick(NamedTuple):
@@ -89,7 +93,9 @@ def train_step_(
 
     # encode: predictions of all views; target projections of the large ones, without gradient
     with plan.autocast():
-        online_ABD = predictions(views_A, state.online, state.predictor, plan.nets, plan.micro_batch)
+        online_ABD = plan.ranks.gather(
+            state.predict(views_A, plan.nets, plan.micro_batch), len(batch.labels_B), dim=1
+        )
         mark("online forward")
         target_VBD, small_target_SBD = target_projections(state, views_A, online_ABD, plan)
         mark("target forward")
@@ -101,7 +107,7 @@ def train_step_(
         if plan.enqueue_first:
             state.queue.push_(target_VBD.detach(), batch.labels_B, predictions_VBD)
             mark("queue")
-        votes = vote(predictions_VBD, state.queue, k=plan.k, pairs=plan.pairs, tie=plan.tie)
+        votes = vote_together(predictions_VBD, state.queue, plan)
         mark("k-NN")
         labels_B, rng = choose_labels(batch, votes, plan), tick.draw("positives")
         positives = sample_positives(
@@ -141,9 +147,10 @@ def tick_of(plan: Plan, step: int, device: torch.device) -> Tick:
 
 
 def augmented(batch: Batch, plan: Plan, rng: torch.Generator) -> list[Tensor]:
-    """The views of a batch, in the order of the anchors."""
+    """The views of this rank's rows, in the order of the anchors."""
+    rows = plan.ranks.rows(len(batch.labels_B))
     return [
-        finish(crop, view, plan.mean_3, plan.std_3, rng, plan.augment)
+        finish(crop, view, plan.mean_3, plan.std_3, rng, plan.augment, rows)
         for crop, view in zip(batch.crops, plan.views, strict=True)
     ]
 
@@ -157,12 +164,21 @@ def target_projections(
     """
     if state.target is None:
         return online_ABD[: plan.num_large], None
-    target = state.target.module
-    large_A, small_A = views_A[: plan.num_large], views_A[plan.num_large :]
-    target_VBD = projections(large_A, target, plan.nets, plan.micro_batch)
-    if not (plan.small_target and small_A):
-        return target_VBD, None
-    return target_VBD, projections(small_A, target, plan.nets, plan.micro_batch)
+    of_small = plan.num_large if not plan.small_target else len(views_A)
+    mine_AbD = projections(views_A[:of_small], state.target.module, plan.nets, plan.micro_batch)
+    target_ABD = plan.ranks.gather(mine_AbD, online_ABD.shape[1], dim=1)
+    small_SBD = target_ABD[plan.num_large :]
+    return target_ABD[: plan.num_large], small_SBD if len(small_SBD) else None
+
+
+def vote_together(predictions_VBD: Tensor, queue: LabelledQueue, plan: Plan) -> Votes:
+    """Each rank asks the neighbours of its own rows, and all hear all answers."""
+    num_images = predictions_VBD.shape[1]
+    mine_VbD = predictions_VBD[:, plan.ranks.rows(num_images).slice]
+    votes = vote(mine_VbD, queue, k=plan.k, pairs=plan.pairs, tie=plan.tie)
+    answers_b = torch.cat([votes.labels_B[None], votes.counts_B[None], votes.ballots_JB])
+    answers_B = plan.ranks.gather(answers_b, num_images, dim=1)
+    return Votes(answers_B[0], answers_B[1], answers_B[2:])
 
 
 def choose_labels(batch: Batch, votes: Votes, plan: Plan) -> Tensor:

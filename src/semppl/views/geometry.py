@@ -18,6 +18,8 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as V
 
+from semppl.core.rng import uniforms
+from semppl.core.share import Rows
 from semppl.views.masking import Saliency, mask_background
 from semppl.views.recipe import View
 
@@ -34,19 +36,21 @@ def cut_views(
     masks_BHW: Tensor | None = None,
     saliency: Saliency | None = None,
     resize: Resize | None = None,
+    rows: Rows | None = None,
 ) -> tuple[Tensor, ...]:
     """The uint8 crops of all views, large ones first; backgrounds are removed from large views only.
 
-    `resize` may be a compiled `crop_resize`.
+    `resize` may be a compiled `crop_resize`; `rows` says which of a larger batch the images are.
     """
     num_images, _, height, width = images_BCHW.shape
+    drawn = num_images if rows is None else rows
     crops = []
     for i, view in enumerate(views):
         source = images_BCHW
         if i < num_large and masks_BHW is not None and saliency is not None:
-            source = mask_background(images_BCHW, masks_BHW, saliency, generator)
-        box_B4 = draw_boxes(num_images, height, width, view, generator)
-        flip_B = torch.rand(num_images, generator=generator, device=generator.device) < view.flip
+            source = mask_background(images_BCHW, masks_BHW, saliency, generator, drawn)
+        box_B4 = draw_boxes(drawn, height, width, view, generator)
+        flip_B = uniforms(1, drawn, generator)[0] < view.flip
         crops.append((resize or crop_resize)(source, box_B4, view.size, flip_B))
     return tuple(crops)
 
@@ -63,9 +67,9 @@ def cut_image(views: Sequence[View], image_CHW: Tensor, generator: torch.Generat
     ]
 
 
-def draw_boxes(num_images: int, height: int, width: int, view: View, generator: torch.Generator) -> Tensor:
+def draw_boxes(rows: Rows | int, height: int, width: int, view: View, generator: torch.Generator) -> Tensor:
     """(top, left, height, width) of a crop for each image, in whole pixels."""
-    u_5B = torch.rand(5, num_images, generator=generator, device=generator.device)
+    u_5B = uniforms(5, rows, generator)
     return place_boxes(u_5B, height, width, (view.min_area, view.max_area), view.crop)
 
 

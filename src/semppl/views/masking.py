@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from semppl.core.rng import uniforms
+from semppl.core.share import Rows
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Saliency:
@@ -20,11 +23,14 @@ class Saliency:
 
 
 def mask_background(
-    images_BCHW: Tensor, masks_BHW: Tensor, saliency: Saliency, generator: torch.Generator
+    images_BCHW: Tensor,
+    masks_BHW: Tensor,
+    saliency: Saliency,
+    generator: torch.Generator,
+    rows: Rows | int | None = None,
 ) -> Tensor:
     """Fill the background (mask False) with one grey level per view and image, before any cropping."""
-    u_2B = torch.rand(2, len(images_BCHW), generator=generator, device=generator.device)
-    u_2B = u_2B.to(images_BCHW.device)
+    u_2B = uniforms(2, len(images_BCHW) if rows is None else rows, generator).to(images_BCHW.device)
     enough_B = masks_BHW.float().mean((1, 2)) >= saliency.min_foreground
     apply_B = (u_2B[0] < saliency.probability) & enough_B
     grey_B = (u_2B[1] * 256).floor().to(images_BCHW.dtype)

@@ -17,6 +17,8 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
+from semppl.core.rng import uniforms
+from semppl.core.share import Rows
 from semppl.views.colour import (
     Planes,
     adjust_brightness,
@@ -84,17 +86,20 @@ def finish(
     std_3: Tensor,
     generator: torch.Generator,
     augment: Augment | None = None,
+    rows: Rows | None = None,
 ) -> Tensor:
-    """uint8 crops → augmented, normalised float views; `augment` may be a compiled one."""
+    """uint8 crops → augmented, normalised float views; `augment` may be a compiled one, and `rows` says which
+    of a larger batch the crops are.
+    """
     if augment is None:
         augment = augment_on_cpu if crops_B3ss.device.type == "cpu" else augment_at_once
-    draws = draw_photometric(view, len(crops_B3ss), generator, crops_B3ss.device)
+    draws = draw_photometric(view, len(crops_B3ss) if rows is None else rows, generator, crops_B3ss.device)
     return augment(crops_B3ss, draws, mean_3, std_3)
 
 
-def draw_photometric(view: View, num_images: int, generator: torch.Generator, device: torch.device) -> Draws:
+def draw_photometric(view: View, rows: Rows | int, generator: torch.Generator, device: torch.device) -> Draws:
     """One draw for a view."""
-    u_13B = torch.rand(13, num_images, generator=generator, device=generator.device).to(device)
+    u_13B = uniforms(13, rows, generator).to(device)
     jitter = (view.brightness, view.contrast, view.saturation, view.hue) if view.jitter else (0.0,) * 4
     kind = Kind(*jitter, view.taps if view.blur else 1, view.solarise_by)
     return Draws(kind, u_13B, _chances(view, device))

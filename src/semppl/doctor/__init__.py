@@ -1,0 +1,1 @@
+"""Can this machine train, how fast, and what would several of them cost?"""

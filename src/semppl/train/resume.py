@@ -1,0 +1,103 @@
+"""Going on with a run: is it the same one, from where, and was this job restarted?"""
+
+import json
+import os
+import socket
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from semppl.config import Config, differences, from_yaml
+from semppl.core.errors import RunError, UserError
+from semppl.core.rundir import RunDirectory
+from semppl.train.build import Training
+from semppl.train.checkpoint import Say, newest_checkpoint, sound_checkpoint
+
+_RESTARTS: Final = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")
+
+# what may differ when a run goes on: where it runs, where the data lies (its content is compared), how often
+# it speaks
+FREE: Final = frozenset(
+    {
+        "source",
+        "device",
+        "precision",
+        "speed",
+        "timeout",
+        "log_every",
+        "probe_every",
+        "checkpoint_every",
+        "keep_checkpoints",
+        "data.labels",
+        "data.test",
+        "data.root",
+        "data.workers",
+        "data.allow_unreadable",
+    }
+)
+
+
+def require_same_run(config: Config, run: RunDirectory, facts: dict[str, Any]) -> None:
+    """Refuse other values, another split."""
+    stored, config = (_same_numbers(each) for each in (from_yaml(run.config.read_text()), config))
+    if changed := [name for name in differences(stored, config) if name not in FREE]:
+        flags = ", ".join("--" + name.replace("_", "-") for name in changed)
+        raise UserError(
+            f"{run.path} was started with other values of {flags}: leave them out, or start a new run"
+        )
+    if run.split_sha256.is_file() and facts["split"] != run.split_sha256.read_text().split()[0]:
+        raise UserError(
+            f"{run.path} was started with another split (see {run.split}): "
+            "give the same data, or start a new run"
+        )
+
+
+def _same_numbers(config: Config) -> Config:
+    """Parts as large as the batch change no number, so a run may go on with them or without."""
+    whole = config.micro_batch == config.batch_size
+    return replace(config, micro_batch=None) if whole else config
+
+
+def resume_(training: Training, run: RunDirectory, facts: dict[str, Any], say: Say) -> None:
+    """Go on from the newest checkpoint that is sound; a run killed before its first one starts again.
+
+    The number of ranks may be another: a checkpoint knows nothing of them.
+    """
+    found = sound_checkpoint(run, say)
+    if found is not None:
+        if found.content["split"] != facts["split"]:
+            raise UserError(f"{found.path} was written with another split: start a new run")
+        if found.content["data"] != facts["data"]:
+            raise UserError(f"the images are not those that {found.path} was trained on: start a new run")
+        training.state.load_state_dict_(found.content["state"])
+    step, ranks = training.state.step, training.ranks
+    if ranks.largest(step) != -ranks.largest(-step):
+        raise RunError(
+            f"ranks find different checkpoints in {run.path}: it must lie on a disk that all machines share"
+        )
+    if ranks.main:
+        run.forget_metrics_after_(step)
+
+
+def job() -> str | None:
+    """What a cluster or torchrun calls this job, the same after it has started it again; None by hand."""
+    if slurm := os.environ.get("SLURM_JOB_ID"):
+        return f"slurm {slurm}"
+    if (
+        "TORCHELASTIC_RUN_ID" in os.environ
+    ):  # by default the word "none": the process that started us is unique
+        return f"{os.environ['TORCHELASTIC_RUN_ID']} {socket.gethostname()} {os.getppid()}"
+    return None
+
+
+def restarted(run: RunDirectory) -> bool:
+    """Whether this very job has begun the run and was started again: then it goes on, whatever the command
+    says.
+    """
+    if not run.exists or not any(int(os.environ.get(name, "0")) for name in _RESTARTS):
+        return False
+    if not run.environment.exists():  # killed at its very start: there is nothing to lose
+        return newest_checkpoint(run) is None
+    with suppress(OSError, ValueError):
+        return json.loads(run.environment.read_text()).get("job") == job()
+    return False

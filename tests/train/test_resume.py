@@ -1,0 +1,102 @@
+import json
+import os
+import socket
+from dataclasses import replace
+
+import pytest
+from tests.conftest import tiny_config
+from tests.train.test_state import training
+from tests.train.world import in_ranks
+
+from semppl.config import to_yaml
+from semppl.core.errors import RunError, UserError
+from semppl.core.rundir import RunDirectory
+from semppl.train.checkpoint import write_checkpoint
+from semppl.train.resume import FREE, job, require_same_run, restarted, resume_
+
+CLUSTER = ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID")
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.prepare_(to_yaml(tiny_config("d.npz")), overwrite=False)
+    run.checkpoints.mkdir()
+    return run
+
+
+def test_what_may_differ_may_and_what_may_not_is_named(run):
+    config = tiny_config("d.npz")
+    for name in ("device", "timeout", "log_every"):
+        assert name in FREE
+    require_same_run(replace(config, device="cuda:3", timeout=5.0, source="elsewhere"), run, {"split": "a"})
+    require_same_run(replace(config, micro_batch=16), run, {"split": "a"})
+    changed = replace(config, seed=4, net=replace(config.net, width=2.0))
+    with pytest.raises(UserError, match=r"other values of --seed, --net\.width: leave them out"):
+        require_same_run(changed, run, {"split": "a"})
+    run.split_sha256.write_text("b  split.csv\n")
+    with pytest.raises(UserError, match="another split"):
+        require_same_run(config, run, {"split": "a"})
+
+
+def test_a_run_goes_on_from_its_newest_checkpoint_and_forgets_what_comes_again(npz, run):
+    old, new = training(npz), training(npz)
+    old.step(old.feed(0))
+    facts = {"split": "a", "data": "b"}
+    write_checkpoint(run, old.state.state_dict(), facts)
+    for step in (1, 2):
+        run.append_metrics({"step": step})
+    resume_(new, run, facts, print)
+    assert new.state.step == 1
+    assert [row["step"] for row in run.read_metrics()] == [1]
+    for wrong, words in (({"split": "x"}, "another split"), ({"data": "x"}, "images are not those")):
+        with pytest.raises(UserError, match=words):
+            resume_(new, run, facts | wrong, print)
+
+
+def differently(ranks, device, npz, folder):
+    """Each rank looks into a folder of its own."""
+    mine = RunDirectory(folder / str(ranks.share.rank))
+    mine.checkpoints.mkdir(parents=True)
+    state = replace(training(npz), ranks=ranks)
+    state.state.step = ranks.share.rank
+    write_checkpoint(mine, state.state.state_dict(), {"split": "a", "data": "b"})
+    try:
+        resume_(state, mine, {"split": "a", "data": "b"}, print)
+    except RunError as error:
+        return str(error)
+
+
+def test_ranks_that_find_different_checkpoints_do_not_begin(npz, tmp_path):
+    for words in in_ranks(2, differently, str(npz), tmp_path):
+        assert "must lie on a disk that all machines share" in words
+
+
+def test_a_job_is_known_by_its_cluster_or_its_launcher(monkeypatch):
+    for name in CLUSTER:
+        monkeypatch.delenv(name, raising=False)
+    assert job() is None
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    assert job() == f"none {socket.gethostname()} {os.getppid()}"
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    assert job() == "slurm 17"
+
+
+def test_only_the_job_that_began_a_run_goes_on_by_itself(run, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    run.environment.write_text(json.dumps({"job": "slurm 17"}))
+    assert not restarted(run)  # the same job, by hand
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    assert restarted(run)
+    monkeypatch.setenv("SLURM_JOB_ID", "18")
+    assert not restarted(run)
+    run.environment.write_text("{")
+    assert not restarted(run)
+    assert not restarted(RunDirectory(run.path / "none"))
+
+
+def test_a_job_that_was_killed_before_it_could_sign_goes_on_if_nothing_is_lost(npz, run, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert restarted(run)
+    write_checkpoint(run, training(npz).state.state_dict(), {"split": "a", "data": "b"})
+    assert not restarted(run)
