@@ -1,8 +1,6 @@
-from dataclasses import replace
-
 import pytest
 
-from semppl.config import Config, OptimConfig, differences, from_yaml, required, to_yaml
+from semppl.config import Config, OptimConfig, from_yaml, required, to_yaml
 from semppl.core.errors import UserError
 from semppl.resolve import resolved
 
@@ -27,9 +25,3 @@ def test_steps_and_rates():
     assert Config(epochs=0.001, batch_size=8).total_steps(10) == 1
     with pytest.raises(ValueError, match="not resolved"):
         required(None)
-
-
-def test_differences_are_named_with_their_group():
-    one = Config()
-    other = replace(one, seed=1, method=replace(one.method, k=5))
-    assert differences(one, other) == ["seed", "method.k"]

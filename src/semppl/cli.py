@@ -46,8 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _run(verb, arguments)
     except Elsewhere:
         sys.exit(1)
-    except (UserError, RunError) as error:
-        _leave(str(error), getattr(error, "signum", None), 2 if isinstance(error, UserError) else 1)
+    except UserError as error:
+        _leave(str(error), None, 2)
+    except RunError as error:
+        _leave(str(error), getattr(error, "signum", None), 1)
     except KeyboardInterrupt:
         _leave("interrupted", signal.SIGINT, 1)
     except BrokenPipeError:  # the reader of a pipe left
@@ -86,8 +88,12 @@ def _run(verb: object, arguments: list[str]) -> None:
 
 
 def _leave(message: str, signum: int | None, status: int) -> NoReturn:
+    """One line; what is wrong with the command is wrong on all ranks alike, and signals come to all of them,
+    so the main one says it.
+    """
     rank = os.environ.get("RANK", "0")
-    print(f"semppl: {message}" if rank == "0" else f"semppl, rank {rank}: {message}", file=sys.stderr)
+    if rank == "0" or (status == 1 and signum is None):
+        print("semppl" if rank == "0" else f"semppl, rank {rank}", message, sep=": ", file=sys.stderr)
     sys.exit(status if signum is None else 128 + signum)
 
 

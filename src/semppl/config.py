@@ -5,7 +5,7 @@ Values are frozen; a key that nobody knows is an error; a value that the user wr
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 import tyro
@@ -290,20 +290,3 @@ def load(cls: type[C], raw: Mapping[str, Any]) -> C:
 def _frozen(value: Any) -> Any:
     """YAML knows lists alone."""
     return tuple(value) if isinstance(value, list) else value
-
-
-def differences(one: Config, other: Config) -> list[str]:
-    """Dotted names of the values that differ."""
-    return [name for name, value in flat(one).items() if flat(other)[name] != value]
-
-
-def flat(config: object, prefix: str = "") -> dict[str, object]:
-    """All values by dotted name."""
-    values: dict[str, object] = {}
-    for item in fields(config):  # type: ignore[arg-type]
-        value = getattr(config, item.name)
-        if is_dataclass(value):
-            values |= flat(value, f"{prefix}{item.name}.")
-        else:
-            values[f"{prefix}{item.name}"] = value
-    return values

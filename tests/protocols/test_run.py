@@ -1,13 +1,17 @@
 import io
 import json
+from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 from tests.conftest import save_stripes, tiny_config
+from tests.train.world import in_ranks
 
 from semppl.config import DataConfig, MethodConfig
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
+from semppl.protocols import run as run_module
 from semppl.protocols.compare import compare
 from semppl.protocols.run import TABLE, run_evaluate
 from semppl.protocols.settings import PROTOCOLS, EvaluateFlags
@@ -102,3 +106,24 @@ def test_a_run_with_all_labels_is_fitted_and_fine_tuned_on_all(tmp_path, console
     found = run_evaluate([tmp_path / "run"], flags(protocol=("linear", "finetune"), epochs=1), console)
     for outcome in found[tmp_path / "run"].values():
         assert "20 given labels; 6 test images" in outcome.protocol
+
+
+def evaluated(ranks, device, path, name):
+    """As torchrun would: every rank runs the verb."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_module, "joined", lambda *given: nullcontext((ranks, device)))
+        flags = EvaluateFlags(device="cpu", workers=0, protocol=("knn", "linear"), name=name)
+        found = run_evaluate([path], flags, Console(quiet=True))
+        again = run_evaluate([path], replace(flags, overwrite=True), Console(quiet=True))
+    assert found == again  # from the features on disk
+    return [outcome.numbers for outcome in found[path].values()]
+
+
+def test_ranks_share_the_images_and_find_what_one_finds(trained):
+    (alone,) = in_ranks(1, evaluated, trained.path, "alone")
+    for features in (trained.path / "features").glob("*.npy"):
+        features.unlink()
+    for found in in_ranks(3, evaluated, trained.path, "shared"):
+        assert found == alone
+    assert (trained.path / "evaluations" / "knn-shared.json").is_file()
+    assert len(list((trained.path / "features").glob("*.npy"))) == 2

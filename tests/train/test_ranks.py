@@ -75,8 +75,9 @@ def failing(ranks, device, who, kind):
 def test_where_one_fails_all_do_and_only_the_first_says_why():
     assert in_ranks(2, failing, (), UserError) == ["fine", "fine"]
     answers = in_ranks(3, failing, (1, 2), UserError)
-    assert answers[1] == ("UserError", "of 1")
+    assert answers[1] == ("RunError", "of 1")
     assert answers[0][0] == answers[2][0] == "Elsewhere"
+    assert in_ranks(2, failing, (0, 1), UserError)[0] == ("UserError", "of 0")
 
 
 def grouped(ranks, device, size):

@@ -8,11 +8,11 @@ from tests.conftest import tiny_config
 from tests.train.test_state import training
 from tests.train.world import in_ranks
 
-from semppl.config import to_yaml
+from semppl.config import Config, to_yaml
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
 from semppl.train.checkpoint import write_checkpoint
-from semppl.train.resume import FREE, job, require_same_run, restarted, resume_
+from semppl.train.resume import FREE, differences, job, require_same_run, restarted, resume_
 
 CLUSTER = ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID")
 
@@ -100,3 +100,9 @@ def test_a_job_that_was_killed_before_it_could_sign_goes_on_if_nothing_is_lost(n
     assert restarted(run)
     write_checkpoint(run, training(npz).state.state_dict(), {"split": "a", "data": "b"})
     assert not restarted(run)
+
+
+def test_differences_are_named_with_their_group():
+    one = Config()
+    other = replace(one, seed=1, method=replace(one.method, k=5))
+    assert differences(one, other) == ["seed", "method.k"]

@@ -126,7 +126,7 @@ class Ranks:
             mine = error
         failed = self.of_all(mine is not None)
         if mine is not None and not any(failed[: self.share.rank]):
-            raise mine
+            raise mine if self.main else RunError(str(mine))
         if any(failed):
             raise Elsewhere("another rank says why")
         return result  # type: ignore[return-value]

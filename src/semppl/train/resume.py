@@ -4,10 +4,10 @@ import json
 import os
 import socket
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
-from semppl.config import Config, differences, from_yaml
+from semppl.config import Config, from_yaml
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
 from semppl.train.build import Training
@@ -56,6 +56,23 @@ def _same_numbers(config: Config) -> Config:
     """Parts as large as the batch change no number, so a run may go on with them or without."""
     whole = config.micro_batch == config.batch_size
     return replace(config, micro_batch=None) if whole else config
+
+
+def differences(one: Config, other: Config) -> list[str]:
+    """Dotted names of the values that differ."""
+    return [name for name, value in flat(one).items() if flat(other)[name] != value]
+
+
+def flat(config: object, prefix: str = "") -> dict[str, object]:
+    """All values by dotted name."""
+    values: dict[str, object] = {}
+    for item in fields(config):  # type: ignore[arg-type]
+        value = getattr(config, item.name)
+        if is_dataclass(value):
+            values |= flat(value, f"{prefix}{item.name}.")
+        else:
+            values[f"{prefix}{item.name}"] = value
+    return values
 
 
 def resume_(training: Training, run: RunDirectory, facts: dict[str, Any], say: Say) -> None:
