@@ -16,7 +16,10 @@ from semppl.deploy.model import save_network
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-TORCHRUN = {"--nproc-per-node", "--nnodes", "--rdzv-backend", "--rdzv-endpoint"}
+TORCHRUN = {
+    *("--nproc-per-node", "--nnodes", "--rdzv-backend", "--rdzv-endpoint"),
+    *("--max-restarts", "--signals-to-handle"),
+}
 
 
 def test_the_readme_opens_with_the_two_commands():

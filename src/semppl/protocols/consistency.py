@@ -6,8 +6,9 @@ flipped and shifted; a hard view is cut from it, has the colours of pre-training
 Shapes: L labelled images, N images without a label, B images of a batch, s side of a view.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Final, TypeAlias, final
 
 import torch
@@ -18,7 +19,7 @@ from semppl.core.errors import UserError
 from semppl.core.rng import generator, stream, uniforms
 from semppl.core.share import Rows
 from semppl.data.dataset import Dataset
-from semppl.data.images import ImageFiles, Images, Prepare, gather
+from semppl.data.images import Images, Prepare, gather
 from semppl.data.resident import ResidentFeed
 from semppl.data.streaming import StreamingFeed
 from semppl.evaluate.consistency import (
@@ -70,10 +71,10 @@ class Cut:
     hard: View | None = None
 
     def __call__(
-        self, images_BCHW: Tensor, masks_BHW: Tensor | None, rng: torch.Generator, rows: Rows
+        self, images_BCHW: Tensor, _masks: Tensor | None, rng: torch.Generator, rows: Rows
     ) -> tuple[Tensor, ...]:
         """Of a batch; masks stay unused, as in all that follows pre-training."""
-        square_B3ss = self.prepare(images_BCHW).round().to(torch.uint8)
+        square_B3ss = self.prepare(images_BCHW)
         easy_B3ss = shift(square_B3ss, uniforms(3, rows, rng), self.flip)
         if self.hard is None:
             return (easy_B3ss,)
@@ -103,11 +104,11 @@ def shift(square_B3ss: Tensor, u_3B: Tensor, flip: float) -> Tensor:
 def cut_out(views_B3ss: Tensor, u_2B: Tensor) -> Tensor:
     """A square hole, half as wide as the view, around a pixel anywhere: 0 is the mean colour."""
     side = views_B3ss.shape[-1]
-    pixel = torch.arange(side, device=views_B3ss.device)
-    centre_2B1 = (u_2B.to(views_B3ss.device) * side).floor()[:, :, None]
-    # a hole of an even width reaches one pixel further up and to the left
-    inside_2Bs = (2 * (pixel - centre_2B1) + 1).abs() < _HOLE * side + 1
-    return views_B3ss.masked_fill(inside_2Bs[0][:, None, :, None] & inside_2Bs[1][:, None, None, :], 0.0)
+    width = round(side * _HOLE)
+    start_2B1 = ((u_2B.to(views_B3ss.device) * side).floor() - width // 2)[:, :, None]
+    beyond_2Bs = torch.arange(side, device=views_B3ss.device) - start_2B1
+    rows_Bs, columns_Bs = (beyond_2Bs >= 0) & (beyond_2Bs < width)
+    return views_B3ss.masked_fill(rows_Bs[:, None, :, None] & columns_Bs[:, None, None, :], 0.0)
 
 
 def hard_view(desk: Desk) -> View:
@@ -121,4 +122,177 @@ def hard_view(desk: Desk) -> View:
         max_area=1.0,
         crop=_CROP,
         solarise=view.solarise / 2,
+    )
+
+
+@final
+@dataclass(frozen=True)
+class Material:
+    """Some images and how they become squares: in memory, or files that are read again and again."""
+
+    images: Images
+    prepare: Prepare
+    labels_N: Tensor
+
+    def feed(self, desk: Desk, cut: Cut, count: int, seed: int, name: str) -> tuple[Feed, Callable[[], None]]:
+        """Views of `count` images for each step, and what to call when no more are wanted."""
+        own = stream(seed, name)
+        if isinstance(self.images, Tensor):
+            few = Dataset(desk.dataset.name, self.images, self.labels_N, (), desk.dataset.classes)
+            return ResidentFeed(few, cut, batch_size=count, seed=own, device=desk.device), _nothing
+        feed = StreamingFeed(
+            self.images,
+            self.labels_N,
+            cut.one,
+            batch_size=count,
+            seed=own,
+            device=desk.device,
+            workers=desk.workers,
+        )
+
+        def close() -> None:
+            feed.close()
+            desk.regret(feed.unreadable)
+
+        return feed, close
+
+
+def collect(desk: Desk, index_N: Tensor, labels_M: Tensor) -> Material:
+    """Files become squares in memory, if these fit into the memory for pixels."""
+    images, square = desk.dataset.images[index_N], partial(_square, desk.preprocessing.prepare)
+    too_many = 3 * desk.size**2 * len(index_N) > memory_for_pixels(desk.device)
+    if isinstance(images, Tensor) or too_many:
+        return Material(images, square, labels_M[index_N])
+    problems = set[str]()
+    with StageProgress(desk.console, "reading images", len(index_N)) as progress:
+        squares_N3ss = gather(
+            images,
+            square,
+            workers=desk.workers,
+            problems=problems,
+            advance=lambda done, _: progress.advance(done),
+        )
+    desk.regret(problems)
+    return Material(squares_N3ss, _same, labels_M[index_N])
+
+
+def _square(prepare: Prepare, images_3HW: Tensor) -> Tensor:
+    return prepare(images_3HW).round().to(torch.uint8)
+
+
+def _same(images_3ss: Tensor) -> Tensor:
+    return images_3ss
+
+
+def _nothing() -> None:
+    """There is nothing to close."""
+
+
+def finetune_consistently(subject: Subject) -> Outcome:
+    """No setting is chosen: all were fixed beforehand, so all labels train."""
+    desk, task, labels, flags = subject.desk, subject.task, subject.task.labels, subject.flags
+    index_N = without_label(desk, labels.labels_M)
+    if not len(index_N):
+        raise UserError(f"{desk.dataset.name}: every image has a label: leave --consistency out")
+    fit, plan = linear_fit(subject, labels), make_plan(len(index_N), flags.epochs)
+    given = collect(desk, labels.all_L, labels.labels_M)
+    others = collect(desk, index_N, labels.labels_M)
+    seeds = range(flags.seed, flags.seed + flags.seeds)
+    found, curves = [], []
+    for seed in seeds:
+        teacher, curve = _taught(subject, fit, plan, (given, others), index_N, seed)
+        desk.say(_said(len(index_N), curve[-1]))
+        found.append(subject.marked(desk.logits(teacher, task.exam.images)))
+        curves.append({"seed": seed, "by_epoch": curve})
+    return Outcome(
+        protocol=f"{_words(subject, plan, len(index_N), fit)}; {task.describe()}; {len(seeds)} seed(s)",
+        numbers=over_seeds([numbers_of(metrics) for metrics in found]),
+        settings={
+            **asdict(plan),
+            "unlabelled_images": len(index_N),
+            "least_probability": flags.sure,
+            "weight_decay": WEIGHT_DECAY,
+            "strength_of_the_start": fit.strength,
+            "hard_view": asdict(hard_view(desk)),
+            "seeds": list(seeds),
+        },
+        details={"metrics": [metrics.as_json() for metrics in found], "consistency": curves},
+    )
+
+
+def _taught(
+    subject: Subject,
+    fit: LinearFit,
+    plan: Plan,
+    material: tuple[Material, Material],
+    index_N: Tensor,
+    seed: int,
+) -> tuple[nn.Module, Sequence[dict[str, Any]]]:
+    """The teacher at the end, and what it was sure of by epoch."""
+    desk, (given, others), view = subject.desk, material, hard_view(subject.desk)
+    device, (mean_3, std_3) = desk.device, desk.statistics
+    place_N = index_N.to(device)
+    easy, both = Cut(given.prepare, view.flip), Cut(others.prepare, view.flip, view)
+    labelled, stop = given.feed(desk, easy, plan.labelled, seed, "consistency/labelled")
+    unlabelled, stop_others = others.feed(desk, both, plan.unlabelled, seed, "consistency/unlabelled")
+    tally = Tally(plan.epochs, desk.dataset.hidden, device)
+
+    def examples(step: int) -> tuple[Tensor, Tensor]:
+        batch = labelled(step)
+        return normalise(batch.crops[0].float() / 255, mean_3, std_3), batch.labels_B
+
+    def pairs(step: int) -> Pair:
+        batch, rng = unlabelled(step), generator(seed, "consistency/colours", step, device)
+        easy_U3ss, hard_U3ss = batch.crops
+        hard_U3ss = finish(hard_U3ss, view, mean_3, std_3, rng)
+        hard_U3ss = cut_out(hard_U3ss, uniforms(2, len(hard_U3ss), rng))
+        return Pair(normalise(easy_U3ss.float() / 255, mean_3, std_3), hard_U3ss, place_N[batch.index_B])
+
+    def watch(step: int, index_U: Tensor, answers: Answers) -> None:
+        tally.count_(step * plan.unlabelled // len(index_N), index_U, answers)
+
+    student = create_student(subject.online.encoder, fit).to(device)
+    prior_Y = class_prior(given.labels_N, subject.classes).to(device)
+    try:
+        with StageProgress(
+            desk.console, f"fine-tuning with consistency, seed {seed}", plan.steps
+        ) as progress:
+            teacher = learn_(
+                student,
+                examples,
+                pairs,
+                create_sgd(student),
+                plan.learning_rate,
+                plan.steps,
+                prior_Y=prior_Y,
+                least=subject.flags.sure,
+                decay=plan.decay,
+                watch=watch,
+                precision=desk.precision,
+                advance=progress.advance,
+            )
+    finally:
+        stop()
+        stop_others()
+    return teacher, tally.as_json()
+
+
+def _said(count: int, last: Mapping[str, Any]) -> str:
+    right = f", {last['right']:.1%} of these answers right" if "right" in last else ""
+    return f"sure of {last['coverage']:.1%} of {count:,} images without a label in the last epoch{right}"
+
+
+def _words(subject: Subject, plan: Plan, count: int, fit: LinearFit) -> str:
+    """For beside the numbers."""
+    view = hard_view(subject.desk)
+    flips = ", flipped" if view.flip else ""
+    return (
+        f"fine-tuned with consistency: {count:,} unlabelled images, P = {subject.flags.sure:g}, "
+        f"{plan.epochs} epochs of them, {plan.unlabelled} beside {plan.labelled} labelled ones in each of {plan.steps:,} "
+        f"steps; encoder and a linear classifier that starts as {linear_words(fit)}; easy views{flips} and "
+        f"shifted by up to 1/8 for labels and for the teacher's answers, hard ones with the colours of "
+        f"pre-training, {view.crop:.0%} of them crops from {view.min_area:.0%} on, and a hole; answers "
+        f"aligned to the shares of the labels; Nesterov 0.9, rate {plan.rate:g} falling by a cosine, weight "
+        f"decay {WEIGHT_DECAY:g}; marked is the teacher, an average with decay {plan.decay:.4g}; no setting "
+        f"was chosen here"
     )

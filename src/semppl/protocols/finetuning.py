@@ -18,6 +18,7 @@ from semppl.evaluate.finetune import (
     choose_best,
     images_per_step,
 )
+from semppl.protocols.consistency import finetune_consistently
 from semppl.protocols.results import Outcome, over_seeds
 from semppl.protocols.scored import numbers_of
 from semppl.protocols.self_training import join
@@ -33,6 +34,11 @@ _FEWEST_STEPS: Final = 300
 
 
 def finetune(subject: Subject) -> Outcome:
+    """From labels alone as in the paper, or with images without a label."""
+    return finetune_consistently(subject) if subject.flags.consistency else _finetune(subject)
+
+
+def _finetune(subject: Subject) -> Outcome:
     """Settings are chosen on labels of training; the network that is marked is trained on all of them."""
     task, labels, flags = subject.task, subject.task.labels, subject.flags
     exact = flags.sweep == "paper"

@@ -31,12 +31,17 @@ class Joined:
 def join(desk: Desk, teacher: nn.Module, labels_M: Tensor, least: float) -> Joined:
     """Given labels first, then the teacher's answers of at least that probability."""
     given_L = (labels_M != UNLABELLED).nonzero().squeeze(1)
-    others_N = (desk.given_M == UNLABELLED).logical_and(labels_M == UNLABELLED).nonzero().squeeze(1)
+    others_N = without_label(desk, labels_M)
     index_J, answers_J = confident(desk, teacher, others_N, least)
     facts = {"least_probability": least, "joined": len(index_J), "of": len(others_N)}
     if (right := _right(desk.dataset.hidden, index_J, answers_J)) is not None:
         facts["right"] = right
     return Joined(torch.cat([given_L, index_J]), torch.cat([labels_M[given_L], answers_J]), facts)
+
+
+def without_label(desk: Desk, labels_M: Tensor) -> Tensor:
+    """Training images that have no label to use, nor one that is held out."""
+    return (desk.given_M == UNLABELLED).logical_and(labels_M == UNLABELLED).nonzero().squeeze(1)
 
 
 def confident(desk: Desk, teacher: nn.Module, index_N: Tensor, least: float) -> tuple[Tensor, Tensor]:

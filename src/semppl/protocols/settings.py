@@ -35,12 +35,18 @@ class EvaluateFlags:
     temperature: float = 0.1
     """Neighbours count exp(cosine / temperature)."""
     epochs: int | None = None
-    """Of finetune (by default the paper's 30, or 300 steps where they are more) and linear-sgd (100)."""
+    """Of finetune (by default the paper's 30, or 300 steps where they are more), of the images without a
+    label with --consistency (60, or 1,000 steps) and of linear-sgd (100)."""
     network: Literal["online", "target"] = "online"
     """Which of the run's two networks: the one that was trained, or the average of its weights over time."""
     confident: float | None = None
     """Of finetune, beyond the paper: images without a label join with the fine-tuned network's own answer
     where its probability is at least this (0.95, say), and the network is fine-tuned anew on all of them."""
+    consistency: bool = False
+    """Of finetune, beyond the paper: images without a label train, too. An average of the network over time
+    answers for an easy view of each; where it is sure, the network learns that answer on a hard view."""
+    sure: float = 0.95
+    """Of --consistency: the least probability of an answer that is learnt; with 1 none is."""
     preprocessing: Literal["own", "middle", "deepmind"] = "own"
     """How images are cut and resized: as the run has it, the middle square, or exactly as in DeepMind's
     evaluation (which is imported weights' own)."""
@@ -111,7 +117,19 @@ def check_flags(flags: EvaluateFlags) -> None:
         raise UserError(f"--temperature is {flags.temperature:g}: it must be above 0")
     if flags.confident is not None and not 0 <= flags.confident <= 1:
         raise UserError(f"--confident is {flags.confident:g}: it is a probability, from 0 to 1")
+    _check_consistency(flags)
     if not 0 <= flags.validation < 1:
         raise UserError(f"--validation is {flags.validation:g}: it must be at least 0 and below 1")
     if "/" in flags.name:
         raise UserError(f"--name {flags.name}: it becomes part of a file's name, so it holds no /")
+
+
+def _check_consistency(flags: EvaluateFlags) -> None:
+    if not 0 <= flags.sure <= 1:
+        raise UserError(f"--sure is {flags.sure:g}: it is a probability, from 0 to 1")
+    if flags.consistency and flags.confident is not None:
+        raise UserError(
+            "--consistency and --confident are two ways to use images without a label: choose one"
+        )
+    if flags.consistency and "finetune" not in wanted_protocols(flags):
+        raise UserError("--consistency is a way to fine-tune: add --protocol finetune")

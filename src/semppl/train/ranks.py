@@ -21,7 +21,8 @@ from typing import Any, Final, TypeVar, final
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch._C._distributed_c10d import Store
+from torch._C._distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
 
 from semppl.core.errors import Elsewhere, RunError, UserError
 from semppl.core.share import WHOLE, Rows, Share
@@ -238,12 +239,17 @@ def joined(device: str, timeout: float) -> Iterator[tuple[Ranks, torch.device]]:
     if here.type == "cuda":
         torch.cuda.set_device(here)
     of_its_own = here.type == "cuda" and (launch.local.world == 1 or device in ("auto", "cuda"))
+    # torchrun keeps its store when it starts the ranks again: what was said before is not for these
+    server, _, _ = next(rendezvous("env://"))
+    store = PrefixStore(f"semppl/{launch.restarts}", server)
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if of_its_own else "gloo",
+        store=store,
+        rank=launch.share.rank,
+        world_size=launch.share.world,
         timeout=timedelta(seconds=timeout),
         device_id=here if of_its_own else None,
     )
-    store = dist.distributed_c10d._get_default_store()
     heartbeat = Heartbeat(store, launch.share.rank, launch.share.world)
     try:
         group = dist.group.WORLD
