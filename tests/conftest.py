@@ -11,7 +11,7 @@ from rich.console import Console
 from semppl.config import Config, DataConfig, MethodConfig, NetConfig, OptimConfig, ViewsConfig
 from semppl.protocols.desk import Desk
 from semppl.train.build import build_state
-from semppl.train.pretrain import load_for, resolved_for
+from semppl.train.prepare import load_for, resolved_for
 
 CPU = torch.device("cpu")
 

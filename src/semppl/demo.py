@@ -24,7 +24,8 @@ from semppl.evaluate.scores import Judge, Score
 from semppl.presets import digits
 from semppl.train.build import build_state, build_views
 from semppl.train.device import choose_device
-from semppl.train.pretrain import load_for, pretrain, resolved_for
+from semppl.train.prepare import load_for, resolved_for
+from semppl.train.pretrain import pretrain
 from semppl.train.progress import print_table
 
 SUPERVISED_STEPS = 400

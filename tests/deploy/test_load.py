@@ -11,7 +11,8 @@ from semppl.deploy.load import load
 from semppl.deploy.model import CONFIG, WEIGHTS, save_model, save_network
 from semppl.evaluate.features import extract_features
 from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
-from semppl.train.pretrain import load_for, pretrain
+from semppl.train.prepare import load_for
+from semppl.train.pretrain import pretrain
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from semppl.fit.outcome import export, final_model, predict_rest, suggest, suspe
 from semppl.fit.tuning import Tuning
 from semppl.protocols.desk import Desk
 from semppl.train.build import build_state
-from semppl.train.pretrain import load_for, resolved_for
+from semppl.train.prepare import load_for, resolved_for
 
 
 @pytest.fixture

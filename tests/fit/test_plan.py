@@ -7,7 +7,7 @@ from semppl.fit import plan
 from semppl.fit.plan import planned
 from semppl.presets import fit
 from semppl.train.estimate import Estimate
-from semppl.train.pretrain import load_for
+from semppl.train.prepare import load_for
 
 CPU = torch.device("cpu")
 

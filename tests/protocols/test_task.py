@@ -7,7 +7,7 @@ from tests.conftest import tiny_config
 from semppl.config import DataConfig
 from semppl.core.errors import UserError
 from semppl.protocols.task import build_labels, build_task
-from semppl.train.pretrain import load_for
+from semppl.train.prepare import load_for
 
 CPU = torch.device("cpu")
 HOW = {"which": "given", "share": 0.2, "seed": 0}

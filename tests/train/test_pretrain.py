@@ -18,7 +18,7 @@ from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
 from semppl.method.objective import Terms
 from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
-from semppl.train.pretrain import load_for, pretrain, resolved_for
+from semppl.train.pretrain import pretrain
 from semppl.train.step import Outcome
 
 ROOT = Path(__file__).parents[2]
@@ -294,17 +294,6 @@ def test_with_all_labels_every_image_enters_the_queue_and_nothing_is_voted_on(cl
     state = pretrain(config, run, console=quiet)
     assert torch.bincount(state.queue.labels_C).tolist() == [12, 12, 12], "an epoch fills it with all images"
     assert not any("pseudo/accuracy" in row for row in run.read_metrics())
-
-
-def test_an_encoder_of_timm_sees_what_it_can_see(npz):
-    dataset = load_for(tiny_config(npz), torch.device("cpu"))
-    assert resolved_for(tiny_config(npz), dataset).views.large_size == 8
-    vit = tiny_config(npz, net=NetConfig(encoder="timm:vit_tiny_patch16_224"))
-    views = resolved_for(vit, dataset).views
-    assert (views.large_size, views.small_size) == (16, 16)
-    own = replace(vit, net=replace(vit.net, pretrained=True))
-    views = resolved_for(own, dataset).views
-    assert (views.large_size, views.small_size) == (224, 96)
 
 
 def test_a_transformer_is_trained(npz, tmp_path, quiet):

@@ -14,7 +14,7 @@ from semppl.deploy.network import Architecture, Network
 from semppl.train.build import normalisation
 from semppl.train.checkpoint import Say, required_checkpoint
 from semppl.train.device import choose_device
-from semppl.train.pretrain import load_for
+from semppl.train.prepare import load_for
 from semppl.views.preprocessing import Preprocessing
 
 

@@ -13,7 +13,7 @@ from semppl.data.dataset import Dataset
 from semppl.nets.pretrained import fitting_size, own_size
 from semppl.resolve import resolved
 from semppl.train.build import normalisation
-from semppl.train.pretrain import announce_data, load_for, resolved_for
+from semppl.train.prepare import announce_data, load_for, resolved_for
 
 IMAGENET: Final = 1_281_167
 IMAGENET_CLASSES: Final = 1000

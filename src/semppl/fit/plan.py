@@ -13,7 +13,7 @@ from semppl.data.dataset import Dataset
 from semppl.nets.pretrained import fitting_size
 from semppl.train.build import normalisation
 from semppl.train.estimate import estimate
-from semppl.train.pretrain import resolved_for
+from semppl.train.prepare import resolved_for
 
 # of the given time: pre-training, the supervised baseline for as long, and the rest for fine-tuning, features
 # and predictions

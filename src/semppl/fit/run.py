@@ -32,7 +32,8 @@ from semppl.fit.verdict import table, verdict
 from semppl.protocols.desk import Desk
 from semppl.train.device import choose_device
 from semppl.train.interrupt import Interrupted
-from semppl.train.pretrain import announce_data, load_for, pretrain, resolved_for
+from semppl.train.prepare import announce_data, load_for, resolved_for
+from semppl.train.pretrain import pretrain
 from semppl.train.progress import print_table
 from semppl.train.state import TrainState
 
@@ -51,6 +52,19 @@ def run_fit(
     """From images and labels to a result."""
     if not resume:
         run.require_free(overwrite=overwrite)
+    with run.locked():
+        _fit(config, run, settings, console, resume=resume, overwrite=overwrite)
+
+
+def _fit(
+    config: Config,
+    run: RunDirectory,
+    settings: FitSettings,
+    console: Console,
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> None:
     device = choose_device(config.device)
     if config.data.validation is None:
         config = replace(config, data=replace(config.data, validation=VALIDATION))

@@ -51,8 +51,10 @@ from semppl.views.recipe import View
 
 Feed: TypeAlias = Callable[[int], Batch]
 
-# of the side: FixMatch's, 4 px of 32
+# of the side: FixMatch's, 4 px of 32. Smaller images than 16 px stay where they are: digits of 8 px fill their
+# square, and answers for withheld labels were worse in two of two runs when they moved by a pixel
 _SHIFT: Final = 1 / 8
+_SHIFT_FROM: Final = 16
 # of hard views: crops of at least so much, in every second one; a smaller part often shows another thing, or
 # none, and the answer for the whole image would be wrong for it
 _LEAST_AREA: Final = 0.35
@@ -91,7 +93,7 @@ def shift(square_B3ss: Tensor, u_3B: Tensor, flip: float) -> Tensor:
     is made of two, so the view is as sharp as the image.
     """
     side = square_B3ss.shape[-1]
-    reach, last = round(side * _SHIFT), side - 1
+    reach, last = _reach(side), side - 1
     u_3B = u_3B.to(square_B3ss.device)
     offset_2B1 = ((u_3B[:2] * (2 * reach + 1)).floor().long() - reach)[:, :, None]
     place_2Bs = last - (last - (torch.arange(side, device=u_3B.device) + offset_2B1).abs()).abs()
@@ -99,6 +101,10 @@ def shift(square_B3ss: Tensor, u_3B: Tensor, flip: float) -> Tensor:
     columns_Bs = columns_Bs.flip(1).where((u_3B[2] < flip)[:, None], columns_Bs)
     moved_B3ss = square_B3ss.gather(2, rows_Bs[:, None, :, None].expand_as(square_B3ss))
     return moved_B3ss.gather(3, columns_Bs[:, None, None, :].expand_as(square_B3ss))
+
+
+def _reach(side: int) -> int:
+    return round(side * _SHIFT) if side >= _SHIFT_FROM else 0
 
 
 def cut_out(views_B3ss: Tensor, u_2B: Tensor) -> Tensor:
@@ -285,14 +291,14 @@ def _said(count: int, last: Mapping[str, Any]) -> str:
 def _words(subject: Subject, plan: Plan, count: int, fit: LinearFit) -> str:
     """For beside the numbers."""
     view = hard_view(subject.desk)
-    flips = ", flipped" if view.flip else ""
+    flips = "flipped, " if view.flip else ""
     return (
         f"fine-tuned with consistency: {count:,} unlabelled images, P = {subject.flags.sure:g}, "
-        f"{plan.epochs} epochs of them, {plan.unlabelled} beside {plan.labelled} labelled ones in each of {plan.steps:,} "
-        f"steps; encoder and a linear classifier that starts as {linear_words(fit)}; easy views{flips} and "
-        f"shifted by up to 1/8 for labels and for the teacher's answers, hard ones with the colours of "
-        f"pre-training, {view.crop:.0%} of them crops from {view.min_area:.0%} on, and a hole; answers "
-        f"aligned to the shares of the labels; Nesterov 0.9, rate {plan.rate:g} falling by a cosine, weight "
-        f"decay {WEIGHT_DECAY:g}; marked is the teacher, an average with decay {plan.decay:.4g}; no setting "
-        f"was chosen here"
+        f"{plan.epochs} epochs of them, {plan.unlabelled} beside {plan.labelled} labelled ones in each of "
+        f"{plan.steps:,} steps; encoder and a linear classifier that starts as {linear_words(fit)}; easy views "
+        f"({flips}shifted by up to {_reach(view.size)} px) for labels and for the teacher's answers, hard ones "
+        f"with the colours of pre-training, {view.crop:.0%} of them crops from {view.min_area:.0%} on, and a "
+        f"hole; answers aligned to the shares of the labels; Nesterov 0.9, rate {plan.rate:.3g} falling by a "
+        f"cosine, weight decay {WEIGHT_DECAY:g}; marked is the teacher, an average with decay "
+        f"{plan.decay:.4g}; no setting was chosen here"
     )

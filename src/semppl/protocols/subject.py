@@ -29,7 +29,7 @@ from semppl.protocols.task import Labels, Task, build_labels, build_task
 from semppl.train.build import build_networks
 from semppl.train.checkpoint import load_checkpoint, required_checkpoint
 from semppl.train.device import choose_device, describe_device
-from semppl.train.pretrain import load_for
+from semppl.train.prepare import load_for
 from semppl.train.ranks import ALONE, Ranks
 from semppl.train.state import load_online_
 from semppl.views.preprocessing import Preprocessing

@@ -13,7 +13,7 @@ from semppl.core.errors import RunError
 from semppl.data.dataset import Dataset
 from semppl.data.streaming import StreamingFeed
 from semppl.train.build import Training, build_training
-from semppl.train.pretrain import resolved_for
+from semppl.train.prepare import resolved_for
 
 # steps that a recorded step needs before it is one, and one more
 _WARM_UP: Final = {"eager": 1, "graph": 5, "compile": 5}

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,57 +9,28 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from semppl.config import Config, required, to_yaml
+from semppl.config import Config, required
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.data.dataset import Dataset
-from semppl.data.request import Request
 from semppl.data.scan import bad_table
-from semppl.data.source import load_dataset
-from semppl.data.splits import digest, split_table
 from semppl.data.streaming import StreamingFeed
-from semppl.nets.pretrained import fitting_size, own_size
-from semppl.resolve import resolved
 from semppl.train.build import Training, build_training
 from semppl.train.checkpoint import Say
 from semppl.train.curves import Curves
-from semppl.train.device import choose_device, describe_device, memory_for_pixels
+from semppl.train.device import choose_device, describe_device
 from semppl.train.feed import Feed
 from semppl.train.loop import Cadence, Loop
 from semppl.train.monitor import Probe, Tally
-from semppl.train.objectives import uses_queue
-from semppl.train.progress import ProgressReport, Stages
+from semppl.train.prepare import Prepared, prepared_for, require_same_everywhere
+from semppl.train.progress import ProgressReport
 from semppl.train.ranks import ALONE, Ranks
 from semppl.train.recovery import Recovery
-from semppl.train.resume import job, require_same_run, restarted, resume_
-from semppl.train.start import Start, read_start, start_from_, with_network_of
+from semppl.train.resume import job, restarted, resume_
+from semppl.train.start import start_from_
 from semppl.train.state import TrainState
 from semppl.train.writer import Writer
 from semppl.views.preprocessing import Preprocessing
-
-
-def load_for(config: Config, device: torch.device, console: Console | None = None) -> Dataset:
-    """The data of a run, with the labels that it may see; the console shows how far it is."""
-    data = config.data
-    with Stages(console or Console(quiet=True)) as stages:
-        request = Request(
-            source=config.source,
-            labels=data.labels,
-            labels_per_class=data.labels_per_class,
-            label_fraction=data.label_fraction,
-            validation=data.validation or 0.0,
-            test=data.test,
-            root=data.root,
-            seed=config.split_seed,
-            oracle=config.method.labels == "oracle",
-            require_labels=uses_queue(config.method),
-            feed=data.feed,
-            memory=memory_for_pixels(device),
-            workers=data.workers,
-            allow_unreadable=data.allow_unreadable,
-            advance=stages.advance,
-        )
-        return load_dataset(request)
 
 
 def pretrain(
@@ -97,8 +67,9 @@ def pretrain(
             ranks.together(lambda: run.require_free(overwrite=overwrite))
         here = _device_of(config, device)
         prepared = ranks.together(
-            lambda: _prepared(config, run, here, console, dataset, init_from, ranks, resume=resume)
+            lambda: prepared_for(config, run, here, console, dataset, init_from, ranks, resume=resume)
         )
+        ranks.together(lambda: require_same_everywhere(ranks, prepared.facts))
         training = ranks.together(lambda: build_training(prepared.config, prepared.dataset, here, ranks))
         facts = prepared.facts | {"preprocessing": _preprocessing(training, prepared.config)}
         if resume:
@@ -106,8 +77,13 @@ def pretrain(
         else:
             ranks.together(lambda: start_from_(training.state, prepared.start, console))
         _announce(training, console, resume=resume)
-        if ranks.main:
-            _write_start(run, prepared, facts, also or {}, here, resume=resume, overwrite=overwrite)
+        ranks.together(
+            lambda: (
+                _write_start(run, prepared, facts, also or {}, here, resume=resume, overwrite=overwrite)
+                if ranks.main
+                else None
+            )
+        )
         progress = ProgressReport(console, title, start=training.state.step, total=training.total_steps)
         hint = hint or f"go on with `semppl pretrain --resume --out {run.path}`"
         try:
@@ -133,44 +109,9 @@ def _take(run: RunDirectory, stack: ExitStack, ranks: Ranks, *, resume: bool) ->
             run.sweep_()
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """Everything that was given, read and checked."""
-
-    config: Config
-    dataset: Dataset
-    start: Start | None
-    table: str
-    facts: dict[str, Any]
-
-
-def _prepared(
-    config: Config,
-    run: RunDirectory,
-    device: torch.device,
-    console: Console,
-    dataset: Dataset | None,
-    init_from: Path | None,
-    ranks: Ranks,
-    *,
-    resume: bool,
-) -> _Prepared:
-    start = read_start(init_from)
-    config = with_network_of(config, start)
-    if dataset is None:
-        dataset = ranks.one_after_first("data", lambda: load_for(config, device, console))
-        announce_data(dataset, console)
-    config = resolved_for(config, dataset)
-    table = split_table(dataset)
-    facts: dict[str, Any] = {"config": to_yaml(config), "split": digest(table), "data": dataset.fingerprint}
-    if resume:
-        require_same_run(config, run, facts)
-    return _Prepared(config, dataset, start, table, facts)
-
-
 def _write_start(
     run: RunDirectory,
-    prepared: _Prepared,
+    prepared: Prepared,
     facts: dict[str, Any],
     also: Mapping[str, str],
     device: torch.device,
@@ -196,21 +137,6 @@ def _preprocessing(training: Training, config: Config) -> dict[str, Any]:
     return Preprocessing.of(size, training.plan.mean_3, training.plan.std_3).as_json()
 
 
-def resolved_for(config: Config, dataset: Dataset) -> Config:
-    """Every choice that the data decides, or the encoder: one of timm with its own weights sees images as
-    they did.
-    """
-    encoder = config.net.encoder or ""
-    own = own_size(encoder) if config.net.pretrained else None
-    return resolved(
-        config,
-        image_size=own or dataset.size,
-        num_images=len(dataset.labels_M),
-        num_classes=len(dataset.classes),
-        fitting=partial(fitting_size, encoder),
-    )
-
-
 def _end_feed(feed: Feed, say: Say) -> None:
     if not isinstance(feed, StreamingFeed):
         return
@@ -232,12 +158,6 @@ def _device_of(config: Config, given: torch.device | None) -> torch.device:
     return device
 
 
-def announce_data(dataset: Dataset, console: Console) -> None:
-    """What was found."""
-    for line in (dataset.describe(), *dataset.notes):
-        console.print(line, highlight=False, soft_wrap=True)
-
-
 def _announce(training: Training, console: Console, *, resume: bool) -> None:
     if resume:
         console.print(f"going on from step {training.state.step} of {training.total_steps}", highlight=False)
@@ -250,7 +170,7 @@ def _announce(training: Training, console: Console, *, resume: bool) -> None:
 def _loop_(
     training: Training,
     run: RunDirectory,
-    prepared: _Prepared,
+    prepared: Prepared,
     facts: dict[str, Any],
     progress: ProgressReport,
     say: Say,

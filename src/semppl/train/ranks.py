@@ -82,7 +82,8 @@ class Ranks:
         if len(rows_bX) < most:
             rows_bX = torch.cat([rows_bX, rows_bX.new_zeros(most - len(rows_bX), *rows_bX.shape[1:])])
         all_BX = rows_bX.new_empty(self.world * most, *rows_bX.shape[1:])
-        dist.all_gather_into_tensor(all_BX, rows_bX, group=self.group)
+        with self.blaming():
+            dist.all_gather_into_tensor(all_BX, rows_bX, group=self.group)
         self.gathered_bytes += (all_BX.numel() - rows_bX.numel()) * all_BX.element_size()
         if total != len(all_BX):
             sizes = [len(Share(rank, self.world).rows(total)) for rank in range(self.world)]
@@ -137,7 +138,8 @@ class Ranks:
         if self.group is None:
             return [value]
         values: list[Any] = [None] * self.world
-        dist.all_gather_object(values, value, group=self.group)
+        with self.blaming():
+            dist.all_gather_object(values, value, group=self.group)
         return values
 
     def from_main(self, value: T) -> T:
@@ -145,12 +147,15 @@ class Ranks:
         if self.group is None:
             return value
         box = [value]
-        dist.broadcast_object_list(box, src=0, group=self.group)
+        with self.blaming():
+            dist.broadcast_object_list(box, src=0, group=self.group)
         return box[0]
 
     def copy_from_main_(self, tensors: Iterable[Tensor]) -> None:
         """Make them what the main rank has."""
-        if self.group is not None:
+        if self.group is None:
+            return
+        with self.blaming():
             for tensor in tensors:
                 dist.broadcast(tensor, src=0, group=self.group)
 

@@ -1,0 +1,243 @@
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from tests.conftest import CPU, save_stripes, stripes_npz, tiny_config
+
+from semppl.config import DataConfig
+from semppl.core.errors import UserError
+from semppl.core.rundir import RunDirectory
+from semppl.core.share import Rows
+from semppl.data.images import ImageFiles
+from semppl.protocols import consistency
+from semppl.protocols.consistency import Cut, collect, cut_out, finetune_consistently, hard_view, shift
+from semppl.protocols.finetuning import finetune
+from semppl.protocols.run import run_evaluate
+from semppl.protocols.self_training import without_label
+from semppl.protocols.settings import EvaluateFlags
+from semppl.train.pretrain import pretrain
+from semppl.views.recipe import View
+
+QUIET = Console(quiet=True)
+
+
+def noise(count, side):
+    return torch.randint(0, 256, (count, 3, side, side), dtype=torch.uint8)
+
+
+def same(images):
+    return images
+
+
+# views
+
+
+def test_a_shift_is_a_window_of_the_mirrored_image():
+    images, u = noise(20, 32), torch.rand(3, 20)
+    found = shift(images, u, 0.5)
+    for i, image in enumerate(images.numpy()):
+        wide = np.pad(image, ((0, 0), (4, 4), (4, 4)), mode="reflect")
+        top, left = (int(9 * u[axis, i]) for axis in (0, 1))
+        window = wide[:, top : top + 32, left : left + 32]
+        expected = window[:, :, ::-1] if u[2, i] < 0.5 else window
+        assert np.array_equal(found[i].numpy(), expected)
+
+
+def test_a_draw_from_the_middle_is_the_image_itself():
+    images = noise(2, 16)
+    assert torch.equal(shift(images, torch.full((3, 2), 0.5), 0.0), images)
+    assert torch.equal(shift(images, torch.full((3, 2), 0.5), 1.0), images.flip(3))
+
+
+@pytest.mark.parametrize("side", [1, 2, 8])
+def test_tiny_images_do_not_move(side):
+    images = noise(9, side)
+    assert torch.equal(shift(images, torch.rand(3, 9), 0.0), images)
+
+
+def test_a_hole_is_half_as_wide_as_the_view_and_may_reach_over_its_edge():
+    holed = cut_out(torch.ones(3, 3, 8, 8), torch.tensor([[0.5, 0.0, 0.99], [0.5, 0.5, 0.99]]))
+    for view, rows, columns in zip(holed, ((2, 6), (0, 2), (5, 8)), ((2, 6), (2, 6), (5, 8)), strict=True):
+        expected = torch.ones(3, 8, 8)
+        expected[:, slice(*rows), slice(*columns)] = 0
+        assert torch.equal(view, expected)
+
+
+def test_the_hard_view_has_the_colours_of_the_run_and_no_harder_crops(make_desk):
+    desk = make_desk()
+    view = hard_view(desk)
+    assert (view.size, view.min_area, view.crop) == (8, 0.35, 0.5)
+    assert (view.solarise, view.grey, view.jitter) == (0.1, 0.2, 0.8)
+    views = replace(desk.config.views, min_area=0.6, colour=False, solarise=False, flip=0.0)
+    mild = hard_view(replace(desk, config=replace(desk.config, views=views)))
+    assert (mild.min_area, mild.grey, mild.hue, mild.solarise, mild.flip) == (0.6, 0.0, 0.0, 0.0, 0.0)
+
+
+def test_easy_views_are_shifts_and_hard_ones_are_cut_from_shifts():
+    images, rng = noise(6, 16), torch.Generator()
+    whole = View(size=16, min_area=1.0, crop=0.0, flip=0.0)
+    cut = Cut(same, 0.0, whole)
+    easy, hard = cut(images, None, rng.manual_seed(3), Rows(0, 6, 6))
+    rng.manual_seed(3)
+    first, second = torch.rand(3, 6, generator=rng), torch.rand(3, 6, generator=rng)
+    assert torch.equal(easy, shift(images, first, 0.0))
+    assert torch.equal(hard, shift(images, second, 0.0))
+    (alone,) = Cut(same, 0.0)(images, None, rng.manual_seed(3), Rows(0, 6, 6))
+    assert torch.equal(alone, easy)
+    ones = cut.one(images[0], rng.manual_seed(5))
+    batch = cut(images[:1], None, rng.manual_seed(5), Rows(0, 1, 1))
+    assert all(torch.equal(one, many[0]) for one, many in zip(ones, batch, strict=True))
+
+
+# images
+
+
+@pytest.mark.parametrize("feed", ["resident", "streaming"])
+@pytest.mark.parametrize("memory", [0, 2**30])
+def test_views_come_from_memory_and_from_files_with_their_labels(make_desk, monkeypatch, feed, memory):
+    monkeypatch.setattr(consistency, "memory_for_pixels", lambda device: memory)
+    desk = make_desk(feed=feed)
+    index = desk.dataset.labelled_L
+    material = collect(desk, index, desk.dataset.labels_M)
+    read_again = feed == "streaming" and not memory
+    assert isinstance(material.images, ImageFiles) == read_again
+    hard = View(size=8, min_area=0.5)
+    make, close = material.feed(desk, Cut(material.prepare, 0.0, hard), 4, 0, "x")
+    seen = []
+    for step in range(3):
+        batch = make(step)
+        easy, cut = batch.crops
+        assert easy.shape == cut.shape == (4, 3, 8, 8)
+        assert easy.dtype == cut.dtype == torch.uint8
+        whole = desk.preprocessing.prepare(collect_pixels(desk, index[batch.index_B]))
+        assert torch.equal(easy, whole), "at 8 px nothing moves"
+        assert torch.equal(batch.labels_B, desk.dataset.labels_M[index[batch.index_B]])
+        seen += batch.index_B.tolist()
+        assert torch.equal(make(step).crops[1], cut)
+    close()
+    assert sorted(seen) == list(range(12))
+
+
+def collect_pixels(desk, index):
+    return desk.pixels(index) if isinstance(desk.dataset.images, torch.Tensor) else _read(desk, index)
+
+
+def _read(desk, index):
+    from semppl.data.image import read_image
+
+    return torch.stack([read_image(desk.dataset.images.path(i)) for i in index.tolist()])
+
+
+@pytest.mark.parametrize("memory", [0, 2**30])
+def test_files_that_have_gone_bad_are_named_once(make_desk, monkeypatch, class_folders, memory):
+    monkeypatch.setattr(consistency, "memory_for_pixels", lambda device: memory)
+    desk = replace(make_desk(feed="streaming"), console=Console(file=io.StringIO(), width=300))
+    index = torch.arange(4)
+    (class_folders / "cat" / "001.png").write_bytes(b"no image")
+    material = collect(desk, index, desk.dataset.labels_M)
+    make, close = material.feed(desk, Cut(material.prepare, 0.0), 4, 0, "x")
+    make(0)
+    close()
+    assert desk.console.file.getvalue().count("001.png") == 1
+    assert len(desk.unreadable) == 1
+
+
+# the protocol
+
+
+def test_it_runs_through_evaluate_and_says_what_was_done(trained):
+    console = Console(file=io.StringIO(), width=2000)
+    flags = EvaluateFlags(
+        protocol=("finetune",),
+        consistency=True,
+        sure=0.4,
+        epochs=3,
+        seeds=2,
+        device="cpu",
+        workers=0,
+        name="consistent",
+    )
+    run_evaluate([trained.path], flags, console)
+    content = json.loads((trained.evaluations / "finetune-consistent.json").read_text())
+    words = "fine-tuned with consistency: 21 unlabelled images, P = 0.4, 3 epochs of them"
+    assert content["protocol"].startswith(words)
+    assert words in console.file.getvalue()
+    assert "15 given labels; 30 test images; 2 seed(s)" in content["protocol"]
+    assert content["settings"]["least_probability"] == 0.4
+    assert content["settings"]["steps"] == 2
+    first, second = content["details"]["consistency"]
+    assert (first["seed"], second["seed"]) == (0, 1)
+    for curve in (first["by_epoch"], second["by_epoch"]):
+        assert [row["epoch"] for row in curve] == [1, 2, 3]
+        assert all(0 <= row["coverage"] <= 1 for row in curve)
+        assert any("right" in row for row in curve)
+    assert "sure of " in console.file.getvalue()
+    assert "images without a label in the last epoch" in console.file.getvalue()
+
+
+def weights_of(monkeypatch):
+    """State of every teacher that was trained."""
+    kept, real = [], consistency.learn_
+
+    def spy(*given, **how):
+        teacher = real(*given, **how)
+        kept.append({name: value.clone() for name, value in teacher.state_dict().items()})
+        return teacher
+
+    monkeypatch.setattr(consistency, "learn_", spy)
+    return kept
+
+
+def test_a_seed_decides_everything_and_the_run_stays_as_it_is(trained, subject_of, monkeypatch):
+    kept = weights_of(monkeypatch)
+    for seed in (0, 0, 1):
+        subject = subject_of(trained, consistency=True, epochs=4, seed=seed)
+        before = {name: value.clone() for name, value in subject.online.state_dict().items()}
+        torch.manual_seed(seed + 77)
+        finetune(subject)
+        assert all(torch.equal(value, before[name]) for name, value in subject.online.state_dict().items())
+    first, again, other = kept
+    assert all(torch.equal(value, again[name]) for name, value in first.items())
+    assert not all(torch.equal(value, other[name]) for name, value in first.items())
+
+
+def test_withheld_truth_changes_no_weight(trained, subject_of, monkeypatch):
+    kept = weights_of(monkeypatch)
+    for hidden in (True, False):
+        subject = subject_of(trained, consistency=True, sure=0.0, epochs=4)
+        if not hidden:
+            object.__setattr__(subject.desk.dataset, "hidden", None)
+        curve = finetune_consistently(subject).details["consistency"][0]["by_epoch"]
+        assert ("right" in curve[0]) == hidden
+        assert curve[0]["coverage"] == 1
+    assert all(torch.equal(value, kept[1][name]) for name, value in kept[0].items())
+
+
+def test_it_learns_what_labels_alone_do_not_tell(tmp_path):
+    """Two labels a class of stripes that are easy to tell apart: sure answers are right, and spread."""
+    config = tiny_config(stripes_npz(tmp_path / "stripes.npz"), epochs=4.0)
+    pretrain(config, RunDirectory(tmp_path / "run"), console=QUIET)
+    flags = EvaluateFlags(
+        protocol=("finetune",), consistency=True, sure=0.8, epochs=60, device="cpu", cache=False
+    )
+    found = run_evaluate([tmp_path / "run"], flags, QUIET)[tmp_path / "run"]["finetune"]
+    curve = found.details["consistency"][0]["by_epoch"]
+    assert curve[-1]["coverage"] > curve[0]["coverage"]
+    assert curve[-1]["right"] > 0.9
+    assert found.numbers[0].value > 90
+
+
+def test_labels_for_validation_are_no_images_without_a_label(make_desk):
+    desk = make_desk(validation=0.2)
+    index = without_label(desk, desk.dataset.labels_M)
+    assert len(index) == 21
+    assert not set(index.tolist()) & set(desk.dataset.validation_V.tolist())
+
+
+def test_a_set_with_all_its_labels_is_refused(trained, subject_of):
+    with pytest.raises(UserError, match="every image has a label: leave --consistency out"):
+        finetune(subject_of(trained, consistency=True, labels="all"))
