@@ -6,23 +6,17 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
-from tests.conftest import CPU, save_stripes, stripes_npz, tiny_config
 
-from semppl.config import DataConfig
 from semppl.core.errors import UserError
-from semppl.core.rundir import RunDirectory
 from semppl.core.share import Rows
+from semppl.data.image import read_image
 from semppl.data.images import ImageFiles
 from semppl.protocols import consistency
 from semppl.protocols.consistency import Cut, collect, cut_out, finetune_consistently, hard_view, shift
 from semppl.protocols.finetuning import finetune
 from semppl.protocols.run import run_evaluate
-from semppl.protocols.self_training import without_label
 from semppl.protocols.settings import EvaluateFlags
-from semppl.train.pretrain import pretrain
 from semppl.views.recipe import View
-
-QUIET = Console(quiet=True)
 
 
 def noise(count, side):
@@ -113,7 +107,7 @@ def test_views_come_from_memory_and_from_files_with_their_labels(make_desk, monk
         easy, cut = batch.crops
         assert easy.shape == cut.shape == (4, 3, 8, 8)
         assert easy.dtype == cut.dtype == torch.uint8
-        whole = desk.preprocessing.prepare(collect_pixels(desk, index[batch.index_B]))
+        whole = desk.preprocessing.prepare(pixels(desk, index[batch.index_B]))
         assert torch.equal(easy, whole), "at 8 px nothing moves"
         assert torch.equal(batch.labels_B, desk.dataset.labels_M[index[batch.index_B]])
         seen += batch.index_B.tolist()
@@ -122,14 +116,11 @@ def test_views_come_from_memory_and_from_files_with_their_labels(make_desk, monk
     assert sorted(seen) == list(range(12))
 
 
-def collect_pixels(desk, index):
-    return desk.pixels(index) if isinstance(desk.dataset.images, torch.Tensor) else _read(desk, index)
-
-
-def _read(desk, index):
-    from semppl.data.image import read_image
-
-    return torch.stack([read_image(desk.dataset.images.path(i)) for i in index.tolist()])
+def pixels(desk, index):
+    images = desk.dataset.images[index]
+    if isinstance(images, torch.Tensor):
+        return images
+    return torch.stack([read_image(images.path(i)) for i in range(len(images))])
 
 
 @pytest.mark.parametrize("memory", [0, 2**30])
@@ -215,27 +206,6 @@ def test_withheld_truth_changes_no_weight(trained, subject_of, monkeypatch):
         assert ("right" in curve[0]) == hidden
         assert curve[0]["coverage"] == 1
     assert all(torch.equal(value, kept[1][name]) for name, value in kept[0].items())
-
-
-def test_it_learns_what_labels_alone_do_not_tell(tmp_path):
-    """Two labels a class of stripes that are easy to tell apart: sure answers are right, and spread."""
-    config = tiny_config(stripes_npz(tmp_path / "stripes.npz"), epochs=4.0)
-    pretrain(config, RunDirectory(tmp_path / "run"), console=QUIET)
-    flags = EvaluateFlags(
-        protocol=("finetune",), consistency=True, sure=0.8, epochs=60, device="cpu", cache=False
-    )
-    found = run_evaluate([tmp_path / "run"], flags, QUIET)[tmp_path / "run"]["finetune"]
-    curve = found.details["consistency"][0]["by_epoch"]
-    assert curve[-1]["coverage"] > curve[0]["coverage"]
-    assert curve[-1]["right"] > 0.9
-    assert found.numbers[0].value > 90
-
-
-def test_labels_for_validation_are_no_images_without_a_label(make_desk):
-    desk = make_desk(validation=0.2)
-    index = without_label(desk, desk.dataset.labels_M)
-    assert len(index) == 21
-    assert not set(index.tolist()) & set(desk.dataset.validation_V.tolist())
 
 
 def test_a_set_with_all_its_labels_is_refused(trained, subject_of):

@@ -3,7 +3,7 @@ from torch import nn
 
 from semppl.core.hidden import HiddenLabels
 from semppl.core.labels import UNLABELLED
-from semppl.protocols.self_training import confident, join
+from semppl.protocols.self_training import confident, join, without_label
 
 
 class Teacher(nn.Module):
@@ -60,6 +60,7 @@ def test_labels_for_validation_are_no_images_without_a_label(make_desk):
     joined = join(desk, Teacher(0.9), desk.dataset.labels_M, 0.5)
     held = desk.dataset.validation_V.tolist()
     assert held
+    assert len(without_label(desk, desk.dataset.labels_M)) == 21
     assert not set(held) & set(joined.index_L.tolist())
 
 

@@ -27,10 +27,15 @@ def test_unknown_protocols_are_refused(protocol):
         ({"workers": -1}, "--workers is -1: it must be at least 0"),
         ({"temperature": 0}, "--temperature is 0: it must be above 0"),
         ({"validation": 1}, "--validation is 1"),
+        ({"confident": 1.5}, "--confident is 1.5: it is a probability"),
+        ({"sure": -0.1}, "--sure is -0.1: it is a probability"),
+        ({"consistency": True}, "--consistency is a way to fine-tune: add --protocol finetune"),
+        ({"consistency": True, "confident": 0.9, "protocol": ("finetune",)}, "choose one"),
         ({"name": "a/b"}, "--name a/b"),
     ],
 )
 def test_values_that_cannot_work_are_refused(flags, words):
     check_flags(EvaluateFlags())
+    check_flags(EvaluateFlags(consistency=True, protocol=("knn", "finetune")))
     with pytest.raises(UserError, match=words):
         check_flags(EvaluateFlags(**flags))

@@ -51,8 +51,8 @@ from semppl.views.recipe import View
 
 Feed: TypeAlias = Callable[[int], Batch]
 
-# of the side: FixMatch's, 4 px of 32. Smaller images than 16 px stay where they are: digits of 8 px fill their
-# square, and answers for withheld labels were worse in two of two runs when they moved by a pixel
+# of the side: FixMatch's, 4 px of 32. Images below 16 px stay where they are: digits of 8 px fill their
+# square, and fewer of their withheld labels were answered right when they moved by a pixel (docs/evaluate.md)
 _SHIFT: Final = 1 / 8
 _SHIFT_FROM: Final = 16
 # of hard views: crops of at least so much, in every second one; a smaller part often shows another thing, or
@@ -195,7 +195,7 @@ def _nothing() -> None:
 
 
 def finetune_consistently(subject: Subject) -> Outcome:
-    """No setting is chosen: all were fixed beforehand, so all labels train."""
+    """All but the penalty of the start was fixed beforehand: nothing is set aside, so all labels train."""
     desk, task, labels, flags = subject.desk, subject.task, subject.task.labels, subject.flags
     index_N = without_label(desk, labels.labels_M)
     if not len(index_N):
@@ -291,14 +291,15 @@ def _said(count: int, last: Mapping[str, Any]) -> str:
 def _words(subject: Subject, plan: Plan, count: int, fit: LinearFit) -> str:
     """For beside the numbers."""
     view = hard_view(subject.desk)
-    flips = "flipped, " if view.flip else ""
+    reach = _reach(view.size)
+    moves = ["flipped"] * bool(view.flip) + [f"shifted by up to {reach} px"] * bool(reach)
     return (
         f"fine-tuned with consistency: {count:,} unlabelled images, P = {subject.flags.sure:g}, "
         f"{plan.epochs} epochs of them, {plan.unlabelled} beside {plan.labelled} labelled ones in each of "
-        f"{plan.steps:,} steps; encoder and a linear classifier that starts as {linear_words(fit)}; easy views "
-        f"({flips}shifted by up to {_reach(view.size)} px) for labels and for the teacher's answers, hard ones "
-        f"with the colours of pre-training, {view.crop:.0%} of them crops from {view.min_area:.0%} on, and a "
-        f"hole; answers aligned to the shares of the labels; Nesterov 0.9, rate {plan.rate:.3g} falling by a "
-        f"cosine, weight decay {WEIGHT_DECAY:g}; marked is the teacher, an average with decay "
-        f"{plan.decay:.4g}; no setting was chosen here"
+        f"{plan.steps:,} steps; encoder and a linear classifier that starts as {linear_words(fit)}; easy "
+        f"views ({', '.join(moves) or 'whole images'}) for labels and the teacher's answers, hard ones with "
+        f"the colours of pre-training, {view.crop:.0%} of them crops from {view.min_area:.0%} on, and a hole "
+        f"of half their side; answers aligned to the shares of the labels; Nesterov 0.9, rate {plan.rate:g} "
+        f"falling by a cosine, weight decay {WEIGHT_DECAY:g}; marked is the teacher, an average with decay "
+        f"{plan.decay:.4g}; no other setting was chosen"
     )
