@@ -9,14 +9,14 @@ demo: .venv/installed            ## the whole journey on digits: minutes on two 
 	$(BIN)/semppl demo $(FLAGS)
 
 test: .venv/installed-dev        ## all tests
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 $(FLAGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup $(FLAGS)
 
 check: .venv/installed-dev       ## everything that a change needs: format, lint, types, layers, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 $(FLAGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup $(FLAGS)
 
 format: .venv/installed-dev      ## format, and fix what can be fixed
 	$(BIN)/ruff format .

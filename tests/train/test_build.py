@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from tests.conftest import tiny_config
@@ -5,6 +7,7 @@ from torch.optim import SGD, AdamW
 
 from semppl.config import DataConfig, MethodConfig, NetConfig, OptimConfig, ViewsConfig
 from semppl.core.errors import UserError
+from semppl.core.share import Share
 from semppl.data.request import Request
 from semppl.data.source import load_dataset
 from semppl.optim.lars import LARS
@@ -17,6 +20,7 @@ from semppl.train.build import (
     choose_speed,
     uses_bf16,
 )
+from semppl.train.ranks import Ranks
 
 CPU = torch.device("cpu")
 
@@ -142,3 +146,15 @@ def test_a_constant_decay_is_known_as_such(npz):
 
     assert plan("constant").constant_decay == 0.9
     assert plan("cosine").constant_decay is None
+
+
+@pytest.mark.parametrize(("batch", "micro", "world"), [(18, 2, 4), (16, 3, 2), (18, 6, 2)])
+def test_parts_must_be_alike_on_all_ranks(batch, micro, world):
+    ranks = Ranks(Share(0, world))
+    with pytest.raises(UserError, match=f"--micro-batch {micro} does not divide the shares of {world} ranks"):
+        build_training(replace(config(), batch_size=batch, micro_batch=micro), None, CPU, ranks)
+
+
+def test_a_batch_smaller_than_its_ranks_is_refused():
+    with pytest.raises(UserError, match=r"--batch-size 2 is too small to be shared by 3 ranks"):
+        build_training(replace(config(), batch_size=2), None, CPU, Ranks(Share(0, 3)))

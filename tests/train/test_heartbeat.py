@@ -47,3 +47,34 @@ def test_who_never_began_is_silent():
         assert alone.silent() == [1]
     finally:
         alone.close()
+
+
+class Gone:
+    """A store whose host has left, or hangs."""
+
+    def __init__(self, seconds):
+        self._seconds = seconds
+
+    def set(self, key, value):
+        raise RuntimeError("no answer")
+
+    def check(self, keys):
+        time.sleep(self._seconds)
+        raise RuntimeError("no answer")
+
+
+@pytest.mark.parametrize("seconds", [0.0, 30.0])
+def test_where_the_store_does_not_answer_its_host_is_silent(seconds):
+    last = Heartbeat(Gone(seconds), 2, 3, every=0.05)
+    start = time.monotonic()
+    assert last.silent() == [0]
+    assert time.monotonic() - start < 10
+    last.close()
+
+
+def test_a_rank_does_not_take_itself_for_stopped(beats):
+    for each in beats:
+        each.round = 5
+    time.sleep(0.2)
+    beats[0].close()
+    assert beats[0].silent() == []

@@ -122,3 +122,11 @@ def test_a_full_memory_is_said_with_what_to_do(npz):
 
     with pytest.raises(RunError, match=r"memory of cpu is full: go on with --resume --micro-batch 16"):
         loop._step(replace(run, step=full), run.feed(0))
+
+
+def test_a_signal_while_the_disk_is_only_slow_waits_for_the_checkpoint(npz, tmp_path):
+    disk = Disk(slow=6)
+    with pytest.raises(Interrupted):
+        looped(signalled(training(npz), 4), tmp_path, disk).run_()
+    assert disk.states == [3, 5]
+    assert disk.closed == [False]

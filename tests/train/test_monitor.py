@@ -1,5 +1,6 @@
 import pytest
 import torch
+from tests.train.world import in_ranks
 from torch import nn
 
 import semppl.train.monitor as monitor
@@ -10,6 +11,7 @@ from semppl.data.source import load_dataset
 from semppl.method.objective import Terms
 from semppl.method.pseudo_labels import Votes
 from semppl.train.monitor import Probe, Tally, effective_rank, evenly, leave_one_out, spread
+from semppl.train.ranks import ALONE
 from semppl.train.step import Outcome
 
 CPU = torch.device("cpu")
@@ -112,3 +114,21 @@ def test_a_probe_sees_a_perfect_encoder_and_restores_its_mode(npz):
     row = probe(encoder)
     assert row["knn/leave_one_out"] == 1.0
     assert encoder.training
+
+
+def probed(ranks, device, npz, most):
+    """Ranks whose encoders differ in their statistics: those of the main one count."""
+    data = load_dataset(Request(source=npz))
+    torch.manual_seed(0)
+    encoder = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(192), nn.Linear(192, 6))
+    encoder[1].running_mean.fill_(0.1 * ranks.share.rank)
+    probe = Probe(data, torch.zeros(3), torch.ones(3), 8, most=most, ranks=ranks)
+    return probe(encoder), len(probe._sample)
+
+
+@pytest.mark.parametrize("most", [2048, 2])
+def test_ranks_share_the_images_of_a_probe_and_all_have_its_numbers(npz, most):
+    alone, whole = probed(ALONE, CPU, str(npz), most)
+    for numbers, looked_at in in_ranks(3, probed, str(npz), most):
+        assert numbers == pytest.approx(alone)
+        assert looked_at == (whole // 3 if most > 3 else whole)

@@ -4,7 +4,7 @@ import torch
 from tests.conftest import tiny_config
 from tests.train.world import in_ranks
 
-from semppl.config import NetConfig
+from semppl.config import Config, NetConfig, to_yaml
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
 from semppl.train.prepare import load_for, prepared_for, require_same_everywhere, resolved_for
@@ -41,8 +41,14 @@ def compared(ranks, device, facts):
 
 
 def test_machines_that_see_other_files_do_not_begin():
-    one, other = {"config": "a", "data": "b"}, {"config": "a", "data": "c"}
-    assert in_ranks(2, compared, [one, one]) == ["fine", "fine"]
-    main, second = in_ranks(2, compared, [one, other])
-    assert main.startswith("Elsewhere")
-    assert second.startswith("RunError: rank 1 differs from the main one in data: all machines must see")
+    config = Config(source="/a/b.npz", seed=3)
+    one = {"config": to_yaml(config), "split": "s", "data": "d"}
+    moved = one | {"config": to_yaml(replace(config, source="/elsewhere/b.npz", device="cuda:1"))}
+    assert in_ranks(2, compared, [one, moved]) == ["fine", "fine"]
+    for other, what in (
+        (one | {"data": "x"}, "images"),
+        (one | {"config": to_yaml(replace(config, seed=4))}, "seed"),
+    ):
+        main, second = in_ranks(2, compared, [one, other])
+        assert main.startswith("Elsewhere")
+        assert second.startswith(f"RunError: rank 1 differs from the main one in {what}: all machines must")

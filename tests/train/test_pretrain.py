@@ -1,9 +1,7 @@
 import json
 import os
-import subprocess
-import sys
+import socket
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ import torch
 from rich.console import Console
 from tests.conftest import stripes, tiny_config
 from tests.train.test_state import same
+from tests.train.world import CONTEXT
 
 import semppl.train.build as build
 from semppl.config import DataConfig, MethodConfig, NetConfig, OptimConfig, from_yaml
@@ -20,8 +19,6 @@ from semppl.method.objective import Terms
 from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
 from semppl.train.pretrain import pretrain
 from semppl.train.step import Outcome
-
-ROOT = Path(__file__).parents[2]
 
 
 class Crash(BaseException):
@@ -180,22 +177,28 @@ def test_losses_that_stay_no_numbers_leave_the_good_checkpoint(npz, tmp_path, qu
     assert pretrain(tiny_config(npz), run, console=quiet, resume=True).step == 6
 
 
+def intrude(pipe, npz, out, how):
+    try:
+        pretrain(tiny_config(npz), RunDirectory(out), console=Console(quiet=True), **{how: True})
+    except UserError as error:
+        pipe.send(str(error))
+
+
 def test_two_runs_in_one_folder_the_second_is_refused(npz, tmp_path, quiet):
     run = RunDirectory(tmp_path / "run")
     pretrain(tiny_config(npz), run, console=quiet)
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     with run.locked():
-        code = (
-            "import sys; from rich.console import Console; from pathlib import Path\n"
-            "from tests.conftest import tiny_config; from semppl.core.rundir import RunDirectory\n"
-            "from semppl.train.pretrain import pretrain\n"
-            "pretrain(tiny_config(sys.argv[1]), RunDirectory(Path(sys.argv[2])), console=Console(), "
-            "**{sys.argv[3]: True})"
-        )
         for how in ("resume", "overwrite"):
-            words = [sys.executable, "-c", code, str(npz), str(run.path), how]
-            other = subprocess.run(words, check=False, capture_output=True, text=True, cwd=ROOT)
-            assert f"UserError: {run.path} is in use by process {os.getpid()}" in other.stderr
+            mine, theirs = CONTEXT.Pipe(duplex=False)
+            other = CONTEXT.Process(target=intrude, args=(theirs, npz, run.path, how))
+            other.start()
+            assert mine.poll(60)
+            assert mine.recv() == (
+                f"{run.path} is in use by process {os.getpid()} on {socket.gethostname()}: "
+                "wait for it, or choose another --out"
+            )
+            other.join(10)
     assert before.items() <= {p: p.read_bytes() for p in run.path.rglob("*") if p.is_file()}.items()
 
 

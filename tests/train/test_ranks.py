@@ -154,3 +154,34 @@ def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(UserError, match=r"4 processes and 2 GPUs.*--nproc-per-node 2"):
         device_of_rank("auto", Share(3, 4))
+
+
+def unreachable(ranks, device):
+    """What is blamed on others, and what is not."""
+    said = []
+    for words in ("gloo: Connection closed by peer", "gloo: Timed out waiting", "shape"):
+        try:
+            with ranks.blaming():
+                raise RuntimeError(words)  # noqa: TRY301
+        except (RunError, RuntimeError) as error:
+            said.append(type(error).__name__)
+    return said
+
+
+def test_only_what_comes_from_others_is_blamed_on_them():
+    assert in_ranks(2, unreachable) == [["Elsewhere", "RunError", "RuntimeError"]] * 2
+
+
+def written(ranks, device):
+    def work():
+        if ranks.main:
+            raise OSError(28, "No space left on device", "runs/x")
+
+    try:
+        ranks.together(work)
+    except RunError as error:
+        return str(error)
+
+
+def test_a_disk_that_fails_on_one_rank_is_one_line():
+    assert in_ranks(2, written)[0] == "runs/x: No space left on device: see to it, and start again"

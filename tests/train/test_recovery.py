@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.train.test_state import same, training
+from tests.train.world import in_ranks
 
 from semppl.config import MethodConfig, OptimConfig
 from semppl.core.errors import RunError
@@ -131,3 +132,56 @@ def test_finite_looks_at_the_predictor_too(npz):
     with torch.no_grad():
         next(state.predictor.parameters())[0, 0] = math.inf
     assert not finite(state)
+
+
+def test_bad_steps_that_are_not_in_a_row_do_not_add_up(npz, tmp_path):
+    at = {0, 3, 4, 7, 8}
+    bad = spoilt(training(npz), at)
+    recovery, _ = recovered(bad, tmp_path, 10, 3)
+    assert recovery.skipped == 5
+    assert same(bad.state.state_dict(), without(training(npz), at, 10).state.state_dict())
+
+
+@pytest.mark.parametrize("every", [5, 10])
+def test_steps_that_are_done_again_are_counted(npz, tmp_path, every):
+    counted = []
+
+    class Counts:
+        def add_(self, outcome, batch):
+            counted.append(float(outcome.terms.total))
+
+        def flush_(self):
+            counted.clear()
+
+    run = spoilt(training(npz), {7})
+    recovery = Recovery(run, RunDirectory(tmp_path), names(), Counts(), print)
+    while run.state.step < 10:
+        batch = run.feed(run.state.step)
+        recovery.note(run.step(batch), batch)
+        if run.state.step % every == 0:
+            recovery.settle_()
+    assert len(counted) == every - 1
+    assert all(map(math.isfinite, counted))
+
+
+def one_sided(ranks, device, npz, folder):
+    """A loss that only rank 1 sees as bad."""
+    run = replace(training(npz), ranks=ranks)
+
+    def step(batch):
+        number, outcome = run.state.step, run.step(batch)
+        bad = ranks.share.rank == 1 and number == 2
+        total = torch.tensor(math.nan) if bad else outcome.terms.total
+        return outcome._replace(terms=outcome.terms._replace(total=total))
+
+    mine = folder / str(ranks.share.rank)
+    mine.mkdir()
+    recovery, _ = recovered(replace(run, step=step), mine, 5, 5)
+    return recovery.skipped, [path.name for path in mine.iterdir()], run.state.snapshot()
+
+
+def test_what_one_rank_leaves_out_all_leave_out_and_the_main_one_writes(npz, tmp_path):
+    (first, wrote, one), (second, nothing, two) = in_ranks(2, one_sided, str(npz), tmp_path)
+    assert first == second == 1
+    assert (wrote, nothing) == (["bad_batch.txt"], [])
+    assert same(one, two)

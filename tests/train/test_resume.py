@@ -9,10 +9,18 @@ from tests.train.test_state import training
 from tests.train.world import in_ranks
 
 from semppl.config import Config, to_yaml
-from semppl.core.errors import RunError, UserError
+from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.train.checkpoint import write_checkpoint
-from semppl.train.resume import FREE, differences, job, require_same_run, restarted, resume_
+from semppl.train.resume import (
+    FREE,
+    differences,
+    job,
+    require_same_run,
+    require_same_step,
+    restarted,
+    resume_,
+)
 
 CLUSTER = ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID")
 
@@ -61,15 +69,16 @@ def differently(ranks, device, npz, folder):
     state = replace(training(npz), ranks=ranks)
     state.state.step = ranks.share.rank
     write_checkpoint(mine, state.state.state_dict(), {"split": "a", "data": "b"})
+    resume_(state, mine, {"split": "a", "data": "b"}, print)
     try:
-        resume_(state, mine, {"split": "a", "data": "b"}, print)
-    except RunError as error:
+        require_same_step(state, mine)
+    except UserError as error:
         return str(error)
 
 
 def test_ranks_that_find_different_checkpoints_do_not_begin(npz, tmp_path):
     for words in in_ranks(2, differently, str(npz), tmp_path):
-        assert "must lie on a disk that all machines share" in words
+        assert "all machines must see that folder" in words
 
 
 def test_a_job_is_known_by_its_cluster_or_its_launcher(monkeypatch):
@@ -96,6 +105,8 @@ def test_only_the_job_that_began_a_run_goes_on_by_itself(run, monkeypatch):
 
 
 def test_a_job_that_was_killed_before_it_could_sign_goes_on_if_nothing_is_lost(npz, run, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    assert not restarted(run)
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     assert restarted(run)
     write_checkpoint(run, training(npz).state.state_dict(), {"split": "a", "data": "b"})
@@ -104,5 +115,12 @@ def test_a_job_that_was_killed_before_it_could_sign_goes_on_if_nothing_is_lost(n
 
 def test_differences_are_named_with_their_group():
     one = Config()
-    other = replace(one, seed=1, method=replace(one.method, k=5))
+    other = replace(one, seed=1, device="cuda:3", method=replace(one.method, k=5))
     assert differences(one, other) == ["seed", "method.k"]
+
+
+def test_torchrun_does_not_count_every_restart(run, monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    run.environment.write_text(json.dumps({"job": job()}))
+    assert restarted(run)

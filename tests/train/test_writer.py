@@ -2,6 +2,7 @@ import errno
 import gc
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from tests.core.test_rundir import files_of_at_most
 from tests.train.test_state import directory, same
 
 import semppl.train.writer as module
+from semppl.core.errors import RunError
+from semppl.core.rundir import RunDirectory
 from semppl.train.checkpoint import keep_checkpoint, load_checkpoint, newest_checkpoint
 from semppl.train.writer import Departing, Writer
 
@@ -314,3 +317,19 @@ def test_what_is_on_another_device_is_fetched_and_the_rest_is_left(monkeypatch):
     assert isinstance(arrived["b"][1], tuple)
     assert same(arrived["b"], [torch.zeros(3), (torch.zeros(4), "word")])
     assert given["b"][0].device == meta, "the caller's own stays as it is"
+
+
+def test_a_folder_that_was_removed_or_taken_by_another_run_is_left_alone(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    with run.locked():
+        writer = Writer(run, keep=2, say=print, retry=0.01)
+        writer.row({"step": 1})
+        writer.wait()
+        shutil.rmtree(run.path)
+        run.path.mkdir()
+        (run.path / ".lock").write_text("of another")
+        writer.row({"step": 2})
+        with pytest.raises(RunError, match="was removed, or another run has taken its place"):
+            writer.close()
+    assert [path.name for path in run.path.iterdir()] == [".lock"]
+    assert (run.path / ".lock").read_text() == "of another"

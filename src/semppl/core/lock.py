@@ -61,6 +61,15 @@ def held(folder: Path) -> bool:
         return folder.resolve() in _holds
 
 
+def lost(folder: Path) -> bool:
+    """Whether the folder that this process has locked was removed, or is another one by now."""
+    with _guard:
+        hold = _holds.get(folder.resolve())
+        if hold is None or hold.descriptor is None:
+            return False
+        return not _is_at(folder.resolve() / LOCK, hold.descriptor)
+
+
 def _take(folder: Path, place: Path) -> _Hold:
     if fcntl is None:
         return _Hold(None, [])

@@ -155,7 +155,9 @@ class Readers(Iterator[Made]):
     def _start(self, worker: int) -> "_Reader":
         ours, theirs = multiprocessing.Pipe()
         process = multiprocessing.Process(
-            target=_serve, args=(theirs, self._read, self._slots, self._notes_W[worker]), daemon=True
+            target=_serve,
+            args=(theirs, self._read, self._slots, self._notes_W[worker], os.getpid()),
+            daemon=True,
         )
         try:
             process.start()
@@ -266,14 +268,13 @@ def _rows(read: Read, part: Part, note: NDArray[np.int64]) -> tuple[list[Sequenc
     return rows, problems
 
 
-def _serve(pipe: "Connection[Any, Any]", read: Read, slots: list[Tensor], note: Tensor) -> None:
+def _serve(pipe: "Connection[Any, Any]", read: Read, slots: list[Tensor], note: Tensor, parent: int) -> None:
     """The life of a process."""
     # a signal to the whole group is for the parent, which may want more batches before it ends
     for name in {"SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2"} & set(signal.Signals.__members__):
         signal.signal(signal.Signals[name], signal.SIG_IGN)
     gc.freeze()  # what came with the fork is not ours to free
     torch.set_num_threads(1)
-    parent = os.getppid()
     with suppress(EOFError, OSError):  # the parent is gone
         while os.getppid() == parent:
             if pipe.poll(_WATCH):

@@ -59,10 +59,23 @@ def build_training(config: Config, dataset: Dataset, device: torch.device, ranks
     """A run at step 0. `config` must be resolved; a value that a part refuses is the user's."""
     if config.images_per_step < ranks.world:
         raise UserError(f"--batch-size {config.batch_size} is too small to be shared by {ranks.world} ranks")
+    _require_equal_parts(config, ranks)
     try:
         return _build(config, dataset, device, ranks)
     except ValueError as error:
         raise UserError(str(error)) from error
+
+
+def _require_equal_parts(config: Config, ranks: Ranks) -> None:
+    """Ranks share the statistics of each part, so all must have as many of them, and as large."""
+    batch, micro = config.images_per_step, config.micro_batch
+    if ranks.world == 1 or micro is None or micro >= -(-batch // ranks.world):
+        return
+    if batch % ranks.world or (batch // ranks.world) % micro:
+        raise UserError(
+            f"--micro-batch {micro} does not divide the shares of {ranks.world} ranks in a batch of {batch} "
+            "images into equal parts"
+        )
 
 
 def _build(config: Config, dataset: Dataset, device: torch.device, ranks: Ranks) -> Training:

@@ -5,6 +5,7 @@ at it, so it is compared here first. It covers all that is used and travels with
 beside it would cover no more, and a crash between the two would make a sound checkpoint look damaged.
 """
 
+import errno
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,8 @@ from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_atomically
 
 FORMAT: Final = 1
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+"""What a full disk says."""
 Say = Callable[[str], None]
 
 
@@ -117,7 +120,9 @@ def _point_last_at_(path: Path) -> None:
     link.unlink(missing_ok=True)
     try:
         link.symlink_to(path.name)
-    except PermissionError:  # some disks have no links, and nothing here needs this one
+    except OSError as error:  # some disks have no links, and nothing here needs this one
+        if error.errno in NO_ROOM:
+            raise
         return
     link.replace(path.with_name("last"))
 

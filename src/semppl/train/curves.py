@@ -16,9 +16,11 @@ class Curves:
 
     def __init__(self, folder: Path, start: int, say: Say) -> None:
         self._say = say
-        self._writer: SummaryWriter | None = SummaryWriter(
-            str(folder), purge_step=start + 1 if start else None
-        )
+        self._writer: SummaryWriter | None = None
+        try:
+            self._writer = SummaryWriter(str(folder), purge_step=start + 1 if start else None)
+        except OSError as error:
+            self._end(error)
 
     def __enter__(self) -> Self:
         return self
@@ -37,8 +39,11 @@ class Curves:
         try:
             write_curves(self._writer, row)
         except OSError as error:
-            self._writer = None
-            self._say(f"the curves for TensorBoard end here ({error.strerror}); metrics.jsonl goes on")
+            self._end(error)
+
+    def _end(self, error: OSError) -> None:
+        self._writer = None
+        self._say(f"the curves for TensorBoard end here ({error.strerror}); metrics.jsonl goes on")
 
 
 def write_curves(writer: SummaryWriter, row: dict[str, Any]) -> None:

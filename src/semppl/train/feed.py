@@ -53,4 +53,6 @@ def build_feed(
         labelled_fraction=config.data.labelled_fraction,
         oracle_M=dataset.oracle_M,
         share=share,
+        # sooner than other ranks lose theirs: the file is the better answer
+        patience=0.8 * config.timeout,
     )

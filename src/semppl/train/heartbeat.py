@@ -37,20 +37,33 @@ class Heartbeat:
 
     def silent(self) -> list[int]:
         """Ranks that have stopped, or that have not come to the meeting where this one is."""
-        before = self._seen()
+        before = self._within_reach()
         time.sleep(3 * self._every)
-        after = self._seen()
+        after = self._within_reach()
+        if before is None or after is None:
+            return [0]  # whose process or machine holds the store
         stopped = [rank for rank in after if rank != self._rank and before[rank] == after[rank]]
         return stopped or [rank for rank, (_, come) in after.items() if come < self.round]
+
+    def _within_reach(self) -> dict[int, tuple[int, int]] | None:
+        """`_seen`, or None where the store does not answer: asking it may take for ever."""
+        heard: list[dict[int, tuple[int, int]]] = []
+        asking = threading.Thread(target=self._ask, args=(heard,), daemon=True)
+        asking.start()
+        asking.join(5 * self._every)
+        return heard[0] if heard else None
+
+    def _ask(self, heard: list[dict[int, tuple[int, int]]]) -> None:
+        with suppress(RuntimeError):  # it has gone
+            heard.append(self._seen())
 
     def _seen(self) -> dict[int, tuple[int, int]]:
         """(beats, meetings) of each rank."""
         seen = dict.fromkeys(range(self._world), (0, 0))
         for rank in seen:
-            with suppress(RuntimeError):
-                if self._store.check([self._key(rank)]):
-                    beats, come = self._store.get(self._key(rank)).decode().split()
-                    seen[rank] = int(beats), int(come)
+            if self._store.check([self._key(rank)]):
+                beats, come = self._store.get(self._key(rank)).decode().split()
+                seen[rank] = int(beats), int(come)
         return seen
 
     @staticmethod

@@ -18,7 +18,7 @@ from semppl.train.writer import Writer
 
 Report = Callable[[dict[str, Any]], None]
 # seconds between two looks at a writer that is not done
-_LOOK: Final = 0.2
+_LOOK: Final = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -123,11 +123,11 @@ class Probe:
         labelled_L = evenly(dataset.labelled_L, most)
         sample_N = evenly(torch.arange(len(dataset.labels_M)), most)
         self._labels_L = dataset.labels_M[labelled_L].to(mean_3.device)
-        # too few to be shared: every rank looks at all of them
-        ranks = ranks if min(len(labelled_L), len(sample_N)) >= ranks.world else ALONE
         self._ranks, self._num_sample = ranks, len(sample_N)
+        # too few to be shared: every rank looks at all of them
+        self._sharing = ranks if min(len(labelled_L), len(sample_N)) >= ranks.world else ALONE
         whole = partial(whole_crop, size)
-        mine = [index_N[ranks.rows(len(index_N)).slice] for index_N in (labelled_L, sample_N)]
+        mine = [index_N[self._sharing.rows(len(index_N)).slice] for index_N in (labelled_L, sample_N)]
         self._labelled, self._sample = (
             gather(dataset.images[index_n], whole).to(mean_3.device) for index_n in mine
         )
@@ -155,7 +155,7 @@ class Probe:
         views = (whole_view(part, self._mean_3, self._std_3) for part in mine.split(256))
         with self._autocast():
             features = torch.cat([encoder(view) for view in views]).float()
-        return self._ranks.gather(features, total, dim=0)
+        return self._sharing.gather(features, total, dim=0)
 
 
 def leave_one_out(features_LF: Tensor, labels_L: Tensor, k: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from semppl.config import Config, to_yaml
+from semppl.config import Config, from_yaml, to_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.data.dataset import Dataset
@@ -21,7 +21,7 @@ from semppl.train.device import memory_for_pixels
 from semppl.train.objectives import uses_queue
 from semppl.train.progress import Stages
 from semppl.train.ranks import Ranks
-from semppl.train.resume import require_same_run
+from semppl.train.resume import decisive, require_same_run
 from semppl.train.start import Start, read_start, with_network_of
 
 
@@ -108,8 +108,9 @@ def prepared_for(
 
 def require_same_everywhere(ranks: Ranks, facts: dict[str, Any]) -> None:
     """Machines that see other files would train on other batches and not notice."""
-    main = ranks.from_main(facts)
-    if odd := [name for name, value in main.items() if value != facts[name]]:
+    mine = {"split": facts["split"], "images": facts["data"], **decisive(from_yaml(facts["config"]))}
+    main = ranks.from_main(mine)
+    if odd := [name for name in mine if main.get(name) != mine[name]]:
         raise UserError(
             f"rank {ranks.share.rank} differs from the main one in {', '.join(odd)}: all machines must see "
             "the same files and be given the same flags"

@@ -26,7 +26,7 @@ from semppl.train.prepare import Prepared, prepared_for, require_same_everywhere
 from semppl.train.progress import ProgressReport
 from semppl.train.ranks import ALONE, Ranks
 from semppl.train.recovery import Recovery
-from semppl.train.resume import job, restarted, resume_
+from semppl.train.resume import job, require_same_step, restarted, resume_
 from semppl.train.start import start_from_
 from semppl.train.state import TrainState
 from semppl.train.writer import Writer
@@ -74,6 +74,7 @@ def pretrain(
         facts = prepared.facts | {"preprocessing": _preprocessing(training, prepared.config)}
         if resume:
             ranks.together(lambda: resume_(training, run, facts, say))
+            ranks.together(lambda: require_same_step(training, run))
         else:
             ranks.together(lambda: start_from_(training.state, prepared.start, console))
         _announce(training, console, resume=resume)

@@ -110,8 +110,13 @@ class Ranks:
             if self.group is None or not (isinstance(error, dist.DistError) or "gloo" in str(error)):
                 raise
             silent = [] if self._heartbeat is None else self._heartbeat.silent()
-            if not silent:
+            if not silent and "imed out" not in str(error):
                 raise Elsewhere("another rank has left the job") from error
+            if not silent:
+                raise RunError(
+                    f"ranks wait for each other in vain: go on with --resume, or with another number of them "
+                    f"than {self.world}"
+                ) from error
             names = ", ".join(map(str, silent))
             raise RunError(
                 f"rank {names} of {self.world} does not answer: the job ends here; go on with --resume"
@@ -121,11 +126,14 @@ class Ranks:
         """Do something on every rank; where it fails anywhere it fails everywhere, and one says why."""
         if self.group is None:
             return work()
-        result, mine = None, None
+        result: T | None = None
+        mine: UserError | RunError | None = None
         try:
             result = work()
         except (UserError, RunError) as error:
             mine = error
+        except OSError as error:
+            mine = RunError(f"{error.filename or 'a file'}: {error.strerror}: see to it, and start again")
         failed = self.of_all(mine is not None)
         if mine is not None and not any(failed[: self.share.rank]):
             raise mine if self.main else RunError(str(mine))

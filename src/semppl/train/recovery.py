@@ -8,13 +8,14 @@ included, as if its batch had never been drawn. Draws are functions of the step,
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final, final
 
 import torch
 from torch import Tensor
 
 from semppl.core.batch import Batch
-from semppl.core.errors import RunError
+from semppl.core.errors import Elsewhere, RunError
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.train.build import Training
 from semppl.train.monitor import Tally
@@ -90,11 +91,14 @@ class Recovery:
         names = [self._names[i] for i in batch.index_B.tolist()]
         listing = self._run.path / "bad_batch.txt"
         if self._training.ranks.main:
-            write_text(listing, "\n".join(names) + "\n")
+            with suppress(OSError):  # a full disk: the first names are said anyway
+                write_text(listing, "\n".join(names) + "\n")
         of = f"batch of {', '.join(names[:2])}, … (all names in {listing})"
         if self._in_a_row < IN_A_ROW:
             self._say(f"step {step} was left out: {what}, {of}")
             return
+        if not self._training.ranks.main:
+            raise Elsewhere("the main rank says why")
         raise RunError(
             f"{what} at step {step}, the {IN_A_ROW}rd in a row, {of}: look at these images, go on with "
             "--resume --precision fp32, or start a new run with a lower --optim.base-lr or a longer "

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
 from semppl.config import Config, from_yaml
-from semppl.core.errors import RunError, UserError
+from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.train.build import Training
 from semppl.train.checkpoint import Say, newest_checkpoint, sound_checkpoint
@@ -40,7 +40,7 @@ FREE: Final = frozenset(
 def require_same_run(config: Config, run: RunDirectory, facts: dict[str, Any]) -> None:
     """Refuse other values, another split."""
     stored, config = (_same_numbers(each) for each in (from_yaml(run.config.read_text()), config))
-    if changed := [name for name in differences(stored, config) if name not in FREE]:
+    if changed := differences(stored, config):
         flags = ", ".join("--" + name.replace("_", "-") for name in changed)
         raise UserError(
             f"{run.path} was started with other values of {flags}: leave them out, or start a new run"
@@ -59,8 +59,13 @@ def _same_numbers(config: Config) -> Config:
 
 
 def differences(one: Config, other: Config) -> list[str]:
-    """Dotted names of the values that differ."""
-    return [name for name, value in flat(one).items() if flat(other)[name] != value]
+    """Dotted names of the values that must not differ, and do."""
+    return [name for name, value in decisive(one).items() if decisive(other)[name] != value]
+
+
+def decisive(config: Config) -> dict[str, object]:
+    """The values that decide on what is computed, by dotted name."""
+    return {name: value for name, value in flat(config).items() if name not in FREE}
 
 
 def flat(config: object, prefix: str = "") -> dict[str, object]:
@@ -87,13 +92,14 @@ def resume_(training: Training, run: RunDirectory, facts: dict[str, Any], say: S
         if found.content["data"] != facts["data"]:
             raise UserError(f"the images are not those that {found.path} was trained on: start a new run")
         training.state.load_state_dict_(found.content["state"])
-    step, ranks = training.state.step, training.ranks
-    if ranks.largest(step) != -ranks.largest(-step):
-        raise RunError(
-            f"ranks find different checkpoints in {run.path}: it must lie on a disk that all machines share"
-        )
-    if ranks.main:
-        run.forget_metrics_after_(step)
+    if training.ranks.main:
+        run.forget_metrics_after_(training.state.step)
+
+
+def require_same_step(training: Training, run: RunDirectory) -> None:
+    """Where a machine has a folder of its own, its ranks find other checkpoints, or none."""
+    if len(set(training.ranks.of_all(training.state.step))) > 1:
+        raise UserError(f"ranks find different checkpoints in {run.path}: all machines must see that folder")
 
 
 def job() -> str | None:
@@ -111,10 +117,12 @@ def restarted(run: RunDirectory) -> bool:
     """Whether this very job has begun the run and was started again: then it goes on, whatever the command
     says.
     """
-    if not run.exists or not any(int(os.environ.get(name, "0")) for name in _RESTARTS):
+    again = any(int(os.environ.get(name, "0")) for name in _RESTARTS)
+    # torchrun does not count a restart after which there are more or fewer machines
+    if not run.exists or not (again or "TORCHELASTIC_RUN_ID" in os.environ):
         return False
     if not run.environment.exists():  # killed at its very start: there is nothing to lose
-        return newest_checkpoint(run) is None
+        return again and newest_checkpoint(run) is None
     with suppress(OSError, ValueError):
         return json.loads(run.environment.read_text()).get("job") == job()
     return False

@@ -5,7 +5,6 @@ is tried again until it can.
 """
 
 import atexit
-import errno
 import shutil
 import threading
 import time
@@ -21,10 +20,11 @@ from typing import Any, Final, final
 import torch
 from torch import Tensor
 
+from semppl.core.errors import RunError
+from semppl.core.lock import lost
 from semppl.core.rundir import RunDirectory
-from semppl.train.checkpoint import Say, checkpoint_path, keep_checkpoint
+from semppl.train.checkpoint import NO_ROOM, Say, checkpoint_path, keep_checkpoint
 
-_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 _MEGABYTE: Final = 1_000_000
 
 
@@ -180,6 +180,11 @@ class Writer:
         """Until it is written, or given up."""
         while True:
             last = self._give_up.is_set()
+            if lost(self._run.path):
+                raise RunError(
+                    f"{self._run.path} was removed, or another run has taken its place: nothing is written "
+                    "there any more, and the run ends"
+                )
             try:
                 job.write()
             except OSError as error:
@@ -187,10 +192,8 @@ class Writer:
                     self._unwritten.append(job.path)
                     break
                 if self._stuck is None:
-                    self._stuck = (
-                        f"{_problem(job, error)}; tried again every {self._retry:g} s, nothing is lost"
-                    )
-                    self._say(self._stuck)
+                    self._stuck = _problem(job, error)
+                    self._say(f"{self._stuck}; tried again every {self._retry:g} s, nothing is lost")
                 self._sleep(self._retry)
             else:
                 if self._stuck is not None:
@@ -201,7 +204,7 @@ class Writer:
 
 def _problem(job: _Job, error: OSError) -> str:
     words = f"cannot write {job.path} ({error.strerror or error})"
-    if error.errno not in _NO_ROOM:
+    if error.errno not in NO_ROOM:
         return words
     room = f"make room for {(job.size or 0) // _MEGABYTE + 1:,} MB in {job.path.parent}"
     try:
