@@ -9,8 +9,10 @@ import pytest
 from tests.train.test_state import same
 
 from semppl.cli import main
+from semppl.core.errors import Elsewhere, RunError
 from semppl.core.rundir import RunDirectory
 from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
+from semppl.train.interrupt import Interrupted
 
 TINY = [
     "--batch-size",
@@ -318,3 +320,34 @@ def test_evaluate_without_a_run_is_one_line(tmp_path, capsys):
     assert "holds no run" in one_line(capsys)
     assert call("evaluate", "--compare", tmp_path) == 2
     assert "no results yet" in one_line(capsys)
+
+
+@pytest.mark.parametrize(("rank", "heard"), [("0", True), ("3", False)])
+def test_what_is_wrong_with_a_command_is_said_by_the_main_rank_alone(monkeypatch, capsys, rank, heard):
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with pytest.raises(SystemExit) as left:
+        main(["fit", "digits"])
+    said = capsys.readouterr().err
+    assert left.value.code == 2
+    assert said == ("semppl: semppl fit is for one process: start it without torchrun\n" if heard else "")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (RunError("the disk is gone"), 1, "semppl, rank 3: the disk is gone\n"),
+        (Elsewhere("another rank says why"), 1, ""),
+        (Interrupted("stopped", signal.SIGTERM), 143, ""),
+    ],
+)
+def test_what_only_one_rank_knows_is_said_with_its_name(monkeypatch, capsys, error, status, said):
+    def fail(*given, **named):
+        raise error
+
+    monkeypatch.setattr("semppl.protocols.run.run_evaluate", fail)
+    monkeypatch.setenv("RANK", "3")
+    with pytest.raises(SystemExit) as left:
+        main(["evaluate", "runs/x"])
+    assert left.value.code == status
+    assert capsys.readouterr().err == said
