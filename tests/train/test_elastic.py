@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import torch
 from rich.console import Console
@@ -12,18 +11,18 @@ from tests.conftest import stripes_npz, tiny_config
 from tests.train.test_state import same
 from tests.train.world import in_ranks
 
+from semppl.config import to_yaml
 from semppl.core.rundir import RunDirectory
 from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
 from semppl.train.pretrain import pretrain
 
-ROOT = Path(__file__).parents[2]
 RANK = """
 import os, signal, sys
 from pathlib import Path
 import torch
 from rich.console import Console
-from tests.conftest import tiny_config
 import semppl.train.build as build
+from semppl.config import from_yaml
 from semppl.core.rundir import RunDirectory
 from semppl.train.pretrain import pretrain
 from semppl.train.ranks import joined
@@ -38,7 +37,7 @@ def step(state, *rest, **options):
 
 build.train_step_ = step
 with joined("cpu", 30.0) as (ranks, device):
-    config, run = tiny_config(sys.argv[1]), RunDirectory(Path(sys.argv[2]))
+    config, run = from_yaml(Path(sys.argv[1]).read_text()), RunDirectory(Path(sys.argv[2]))
     pretrain(config, run, console=Console(width=200), ranks=ranks, device=device)
 """
 
@@ -49,12 +48,13 @@ def undisturbed(ranks, device, npz, out):
 
 
 def test_ranks_that_are_started_again_go_on_and_end_the_same(tmp_path):
-    npz, script = stripes_npz(tmp_path / "d.npz"), tmp_path / "rank.py"
+    npz, script, given = stripes_npz(tmp_path / "d.npz"), tmp_path / "rank.py", tmp_path / "given.yaml"
     script.write_text(RANK)
+    given.write_text(to_yaml(tiny_config(npz)))
     words = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", "1"]
     told = subprocess.run(
-        [sys.executable, *words, str(script), str(npz), str(tmp_path / "broken")],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        [sys.executable, *words, str(script), str(given), str(tmp_path / "broken")],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
         check=False,
         capture_output=True,
         text=True,
