@@ -289,7 +289,10 @@ def test_a_process_that_is_interrupted_or_forgets_to_close_ends_as_it_should(run
         if disk == "full":  # it waits for room, and in vain
             assert "No space left on device" in process.stdout.readline()
             process.send_signal(signal.SIGINT)
-        _, words = process.communicate(timeout=60)
+        try:
+            _, words = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == -signal.SIGINT
     assert words.splitlines()[-1] == "KeyboardInterrupt"
     assert (newest_checkpoint(run) is not None) is (disk == "fine")

@@ -123,7 +123,10 @@ class Writer:
             self._changed.notify_all()
         if give_up:
             self._give_up.set()
-        self._ended.wait()  # a `join` that Ctrl-C breaks off takes the thread for ended
+        # a `join` that Ctrl-C breaks off takes the thread for ended, and a wait without end may sleep through
+        # a signal that comes just before it
+        while not self._ended.wait(0.1):
+            pass
         self._thread.join()
         atexit.unregister(self.close)
         if not self._told:
