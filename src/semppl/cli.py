@@ -1,10 +1,7 @@
 """The command `semppl`: parsing, calling, printing. Verbs import torch late, so that --help is quick."""
 
-import contextlib
-import inspect
 import io
 import os
-import re
 import shlex
 import signal
 import sys
@@ -15,13 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-import tyro
-
-from semppl.bench.settings import BenchFlags
 from semppl.config import Config
 from semppl.core.errors import Elsewhere, RunError, UserError
 from semppl.core.rundir import RunDirectory
 from semppl.fit.settings import FitSettings
+from semppl.parse import parse
 from semppl.verbs import (
     Bench,
     Demo,
@@ -32,8 +27,6 @@ from semppl.verbs import (
     Import,
     Predict,
     Pretrain,
-    starting_point,
-    stored_journey,
 )
 
 
@@ -42,8 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     _let_odd_names_out()
     try:
-        verb = _parse(arguments)
-        _run(verb, arguments)
+        _run(arguments)
     except Elsewhere:
         sys.exit(1)
     except UserError as error:
@@ -69,7 +61,13 @@ def _let_odd_names_out() -> None:
             stream.reconfigure(errors="surrogateescape")
 
 
-def _run(verb: object, arguments: list[str]) -> None:
+def _run(arguments: list[str]) -> None:
+    if arguments[:1] in (["--version"], ["-V"]):
+        from semppl import __version__
+
+        print(f"semppl {__version__}")
+        return
+    verb = parse(arguments)
     command = shlex.join(["semppl", *arguments])
     table: dict[type, Callable[[Any], None]] = {
         Bench: partial(_bench, command=command),
@@ -95,66 +93,6 @@ def _leave(message: str, signum: int | None, status: int) -> NoReturn:
     if rank == "0" or (status == 1 and signum is None):
         print("semppl" if rank == "0" else f"semppl, rank {rank}", message, sep=": ", file=sys.stderr)
     sys.exit(status if signum is None else 128 + signum)
-
-
-def _parse(arguments: list[str]) -> object:
-    """Flags over the preset, or over the stored configuration of a run that goes on."""
-    if arguments[:1] in (["--version"], ["-V"]):
-        from semppl import __version__
-
-        print(f"semppl {__version__}")
-        sys.exit(0)
-    start = starting_point(arguments)
-    defaults = {
-        "demo": Demo(),
-        "fit": Fit(config=start, **stored_journey(arguments)),
-        "predict": Predict(),
-        "evaluate": Evaluate(),
-        "export": Export(),
-        "import": Import(),
-        "pretrain": Pretrain(config=start),
-        "bench": Bench(),
-        "doctor": Doctor(config=start),
-    }
-    documents = {name: BenchFlags if name == "bench" else type(verb) for name, verb in defaults.items()}
-    verbs = tyro.extras.subcommand_type_from_defaults(
-        defaults,
-        descriptions={name: inspect.getdoc(kind) or "" for name, kind in documents.items()},
-        prefix_names=False,
-    )
-    words = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(words):
-            verb = tyro.cli(
-                verbs,
-                prog="semppl",
-                description="SemPPL: representations from many unlabelled images and few labels.",
-                args=arguments or ["--help"],
-                config=(tyro.conf.AvoidSubcommands,),
-            )
-    except SystemExit as leaving:
-        if not leaving.code:
-            raise
-        raise UserError(_one_line(words.getvalue())) from None
-    return verb
-
-
-def _one_line(box: str) -> str:
-    """The parser's message without its title, frame, rules and hints."""
-    lines = [line.strip("│╭╮╰╯ ") for line in box.splitlines()[1:]]
-    paragraphs: list[list[str]] = [[]]
-    for line in lines:
-        if set(line) <= {"─", "-"}:
-            paragraphs.append([])
-        else:
-            paragraphs[-1].append(line)
-    said = [" ".join(words) for words in paragraphs if words]
-    said = [words for words in said if not words.startswith(("Argument helptext", "For full helptext"))]
-    for i, words in enumerate(said):
-        if words.startswith("Perhaps you meant"):
-            flags = [flag for flag in re.findall(r"--[a-z][\w.-]*", words) if flag != "--help"]
-            said[i] = f"perhaps {' or '.join(flags)}"
-    return f"{'; '.join(said)} (--help shows what there is)"
 
 
 def _console(*, stderr: bool = False) -> Any:

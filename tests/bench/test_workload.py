@@ -1,16 +1,7 @@
 import torch
 
-from semppl.bench.workload import build_workload, random_dataset, without_positives
-from semppl.core.labels import UNLABELLED
+from semppl.bench.workload import build_workload, without_positives
 from semppl.train.step import train_step_
-
-
-def test_about_a_tenth_of_random_images_is_labelled():
-    data = random_dataset(2000, 4, 5, seed=0)
-    labelled = data.labels_M[data.labels_M != UNLABELLED]
-    assert 150 < len(labelled) < 250
-    assert set(labelled.tolist()) == set(range(5))
-    assert torch.equal(data.images, random_dataset(2000, 4, 5, seed=0).images)
 
 
 def test_a_workload_is_the_step_that_was_asked_for(tiny):

@@ -5,8 +5,7 @@ from tests.conftest import tiny_config
 
 from semppl.config import Config, DataConfig, MethodConfig, NetConfig, ViewsConfig
 from semppl.core.errors import UserError
-from semppl.core.labels import UNLABELLED
-from semppl.doctor.subject import IMAGENET, find_subject, random_dataset
+from semppl.doctor.subject import IMAGENET, find_subject
 from semppl.presets import paper
 from semppl.train.build import build_training, normalisation
 
@@ -53,14 +52,6 @@ def test_thumbnails_are_as_small_as_their_views(console):
 def test_what_cannot_work_is_refused_as_in_training(npz, console):
     with pytest.raises(UserError, match="batch size 49 is larger than the data"):
         find_subject(tiny_config(npz, batch_size=49), CPU, console)
-
-
-def test_random_images_are_the_same_again_and_a_tenth_is_labelled():
-    one, other = (random_dataset(4, 7, seed=3, held=1000) for _ in range(2))
-    assert torch.equal(one.images, other.images)
-    labelled = int((one.labels_M != UNLABELLED).sum())
-    assert 60 < labelled < 140
-    assert one.oracle_M.max() < 7
 
 
 def test_another_batch_keeps_what_the_real_one_decided(console):

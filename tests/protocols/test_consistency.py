@@ -2,7 +2,6 @@ import io
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from rich.console import Console
@@ -12,10 +11,11 @@ from semppl.core.share import Rows
 from semppl.data.image import read_image
 from semppl.data.images import ImageFiles
 from semppl.protocols import consistency
-from semppl.protocols.consistency import Cut, collect, cut_out, finetune_consistently, hard_view, shift
+from semppl.protocols.consistency import Cut, collect, finetune_consistently, hard_view
 from semppl.protocols.finetuning import finetune
 from semppl.protocols.run import run_evaluate
 from semppl.protocols.settings import EvaluateFlags
+from semppl.views.easy import shift
 from semppl.views.recipe import View
 
 
@@ -28,37 +28,6 @@ def same(images):
 
 
 # views
-
-
-def test_a_shift_is_a_window_of_the_mirrored_image():
-    images, u = noise(20, 32), torch.rand(3, 20)
-    found = shift(images, u, 0.5)
-    for i, image in enumerate(images.numpy()):
-        wide = np.pad(image, ((0, 0), (4, 4), (4, 4)), mode="reflect")
-        top, left = (int(9 * u[axis, i]) for axis in (0, 1))
-        window = wide[:, top : top + 32, left : left + 32]
-        expected = window[:, :, ::-1] if u[2, i] < 0.5 else window
-        assert np.array_equal(found[i].numpy(), expected)
-
-
-def test_a_draw_from_the_middle_is_the_image_itself():
-    images = noise(2, 16)
-    assert torch.equal(shift(images, torch.full((3, 2), 0.5), 0.0), images)
-    assert torch.equal(shift(images, torch.full((3, 2), 0.5), 1.0), images.flip(3))
-
-
-@pytest.mark.parametrize("side", [1, 2, 8])
-def test_tiny_images_do_not_move(side):
-    images = noise(9, side)
-    assert torch.equal(shift(images, torch.rand(3, 9), 0.0), images)
-
-
-def test_a_hole_is_half_as_wide_as_the_view_and_may_reach_over_its_edge():
-    holed = cut_out(torch.ones(3, 3, 8, 8), torch.tensor([[0.5, 0.0, 0.99], [0.5, 0.5, 0.99]]))
-    for view, rows, columns in zip(holed, ((2, 6), (0, 2), (5, 8)), ((2, 6), (2, 6), (5, 8)), strict=True):
-        expected = torch.ones(3, 8, 8)
-        expected[:, slice(*rows), slice(*columns)] = 0
-        assert torch.equal(view, expected)
 
 
 def test_the_hard_view_has_the_colours_of_the_run_and_no_harder_crops(make_desk):
@@ -100,7 +69,7 @@ def test_views_come_from_memory_and_from_files_with_their_labels(make_desk, monk
     read_again = feed == "streaming" and not memory
     assert isinstance(material.images, ImageFiles) == read_again
     hard = View(size=8, min_area=0.5)
-    make, close = material.feed(desk, Cut(material.prepare, 0.0, hard), 4, 0, "x")
+    make = material.feed(desk, Cut(material.prepare, 0.0, hard), 4, 0, "x")
     seen = []
     for step in range(3):
         batch = make(step)
@@ -112,7 +81,7 @@ def test_views_come_from_memory_and_from_files_with_their_labels(make_desk, monk
         assert torch.equal(batch.labels_B, desk.dataset.labels_M[index[batch.index_B]])
         seen += batch.index_B.tolist()
         assert torch.equal(make(step).crops[1], cut)
-    close()
+    make.close()
     assert sorted(seen) == list(range(12))
 
 
@@ -130,9 +99,10 @@ def test_files_that_have_gone_bad_are_named_once(make_desk, monkeypatch, class_f
     index = torch.arange(4)
     (class_folders / "cat" / "001.png").write_bytes(b"no image")
     material = collect(desk, index, desk.dataset.labels_M)
-    make, close = material.feed(desk, Cut(material.prepare, 0.0), 4, 0, "x")
+    make = material.feed(desk, Cut(material.prepare, 0.0), 4, 0, "x")
     make(0)
-    close()
+    make.close()
+    desk.regret(make.unreadable)
     assert desk.console.file.getvalue().count("001.png") == 1
     assert len(desk.unreadable) == 1
 

@@ -1,3 +1,4 @@
+import errno
 import os
 import pickle
 import random
@@ -299,3 +300,23 @@ def test_nothing_in_a_checkpoint_is_executed(tmp_path, run):
         with pytest.raises(UserError):
             heard(run)
         assert not mark.exists()
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.EPERM])
+def test_a_disk_without_links_keeps_its_checkpoints(run, monkeypatch, number):
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    keep_checkpoint(run, state(1), {}, keep=2)
+    assert names(run) == ["step-00000001.ckpt"]
+    assert same(sound_checkpoint(run, print).content["state"], state(1))
+
+
+def test_a_disk_without_room_for_a_link_is_full(run, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    with pytest.raises(OSError, match="No space"):
+        keep_checkpoint(run, state(1), {}, keep=2)

@@ -84,16 +84,17 @@ def test_ranks_that_find_different_checkpoints_do_not_begin(npz, tmp_path):
 def test_a_job_is_known_by_its_cluster_or_its_launcher(monkeypatch):
     for name in CLUSTER:
         monkeypatch.delenv(name, raising=False)
-    assert job() is None
+    assert job() == []
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    assert job() == f"none {socket.gethostname()} {os.getppid()}"
+    launcher = f"torchrun none {socket.gethostname()} {os.getppid()}"
+    assert job() == [launcher]
     monkeypatch.setenv("SLURM_JOB_ID", "17")
-    assert job() == "slurm 17"
+    assert job() == ["slurm 17", launcher]
 
 
 def test_only_the_job_that_began_a_run_goes_on_by_itself(run, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "17")
-    run.environment.write_text(json.dumps({"job": "slurm 17"}))
+    run.environment.write_text(json.dumps({"job": ["slurm 17"]}))
     assert not restarted(run)  # the same job, by hand
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     assert restarted(run)
@@ -124,3 +125,12 @@ def test_torchrun_does_not_count_every_restart(run, monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     run.environment.write_text(json.dumps({"job": job()}))
     assert restarted(run)
+
+
+def test_two_commands_of_torchrun_in_one_allocation_are_two_jobs(run, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    run.environment.write_text(json.dumps({"job": ["slurm 17", "torchrun none elsewhere 1"]}))
+    assert not restarted(run)
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    assert restarted(run)  # the allocation itself began anew, and with it torchrun

@@ -7,8 +7,7 @@ import torch
 
 from semppl.bench.settings import BenchSettings
 from semppl.config import Config, MethodConfig, NetConfig, OptimConfig, ViewsConfig
-from semppl.core.labels import UNLABELLED
-from semppl.data.dataset import Dataset
+from semppl.data.noise import random_dataset
 from semppl.data.resident import ResidentFeed
 from semppl.resolve import resolved
 from semppl.train.build import Training, build_step, build_training
@@ -65,21 +64,6 @@ def resident(workload: Workload) -> ResidentFeed:
     if not isinstance(workload.training.feed, ResidentFeed):
         raise TypeError("random images are in memory")
     return workload.training.feed
-
-
-def random_dataset(num_images: int, side: int, classes: int, seed: int) -> Dataset:
-    """Noise: as costly as photographs once it is decoded."""
-    rng = torch.Generator().manual_seed(seed)
-    labels_M = torch.randint(classes, (num_images,), generator=rng)
-    labels_M[torch.rand(num_images, generator=rng) > 0.1] = UNLABELLED
-    labels_M[:2] = torch.tensor([0, UNLABELLED])
-    return Dataset(
-        name="random images",
-        images=torch.randint(256, (num_images, 3, side, side), generator=rng, dtype=torch.uint8),
-        labels_M=labels_M,
-        names=tuple(map(str, range(num_images))),
-        classes=tuple(map(str, range(classes))),
-    )
 
 
 def without_positives(workload: Workload, settings: BenchSettings) -> Workload:

@@ -40,6 +40,8 @@ class ResidentFeed:
         self._rows = share.rows(batch_size)
         self.batch_size, self._seed, self._device, self._cut = batch_size, seed, device, cut
         self.waited = 0.0
+        # pixels in memory neither die nor go bad: as the streaming feed, with nothing to tell
+        self.incidents, self.unreadable = list[str](), set[str]()
         self._labelled_fraction = labelled_fraction
         self.num_images = len(dataset.labels_M)
         self._labelled_M = dataset.labels_M != UNLABELLED
@@ -71,6 +73,9 @@ class ResidentFeed:
                 tensor.record_stream(current)
         self._next = self._make_beside(step + 1, current)
         return batch
+
+    def close(self) -> None:
+        """There is nothing to end."""
 
     def _make_beside(self, step: int, current: torch.cuda.Stream) -> tuple[int, Batch, torch.cuda.Event]:
         if self._stream is None:

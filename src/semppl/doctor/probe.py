@@ -1,6 +1,5 @@
 """A few steps of training as it would be, timed. Nothing that anybody keeps is trained."""
 
-import gc
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +19,7 @@ from semppl.method.negatives import draw_negatives
 from semppl.method.positives import sample_positives
 from semppl.nets.heads import unit
 from semppl.train.build import Training, build_step, build_training
+from semppl.train.device import free_memory_, wait_for
 from semppl.train.objectives import build_objective
 
 # on a GPU the steps before one is recorded, and one more
@@ -83,9 +83,7 @@ def tried(
     result = None
     with suppress(torch.OutOfMemoryError):
         result = _done(config, dataset, device, work, build)
-    gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
+    free_memory_(device)
     return result
 
 
@@ -96,8 +94,7 @@ def _done(
     try:
         return work(training)
     finally:
-        if isinstance(training.feed, StreamingFeed):
-            training.feed.close()
+        training.feed.close()
 
 
 def time_steps(
@@ -120,7 +117,7 @@ def time_steps(
     forget_peak_(training.device)
     start = training.state.step
     first = training.feed(start)
-    if not fed and isinstance(training.feed, StreamingFeed):
+    if not fed:
         training.feed.close()
     times: list[float] = []
     waits: list[float] = []
@@ -130,7 +127,7 @@ def time_steps(
         batch = training.feed(start + done) if fed and done else first
         fetched = time.perf_counter()
         step(batch)
-        _wait(training.device)
+        wait_for(training.device)
         times.append(time.perf_counter() - clock)
         waits.append(fetched - clock)
         done += 1
@@ -177,7 +174,7 @@ def time_loss(training: Training, config: Config, rows: int, *, rounds: int = 3)
     labels_B[1::10] = UNLABELLED
     times: list[float] = []
     while len(times) < rounds and sum(times) < _LONG:
-        _wait(device)
+        wait_for(device)
         clock, positives = time.perf_counter(), None
         online_ABD = unit(online)
         if queue is not None:
@@ -187,12 +184,6 @@ def time_loss(training: Training, config: Config, rows: int, *, rounds: int = 3)
         few = plan.num_negatives
         negatives_BN = None if few is None else draw_negatives(rows, few, rng)
         objective(online_ABD, target_VBD, positives, negatives_BN, small_SBD).total.backward()
-        _wait(device)
+        wait_for(device)
         times.append(time.perf_counter() - clock)
     return min(times)
-
-
-def _wait(device: torch.device) -> None:
-    """Until the steps are done; batches that are made beside them go on."""
-    if device.type == "cuda":
-        torch.cuda.current_stream(device).synchronize()

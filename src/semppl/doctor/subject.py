@@ -8,8 +8,8 @@ import torch
 from rich.console import Console
 
 from semppl.config import Config
-from semppl.core.labels import UNLABELLED
 from semppl.data.dataset import Dataset
+from semppl.data.noise import random_dataset
 from semppl.nets.pretrained import fitting_size, own_size
 from semppl.resolve import resolved
 from semppl.train.build import normalisation
@@ -64,7 +64,7 @@ def find_subject(config: Config, device: torch.device, console: Console) -> Subj
     else:
         num_images = IMAGENET
         config = _resolved_for_random(config)
-        dataset = random_dataset(_side(config), IMAGENET_CLASSES, config.seed)
+        dataset = random_dataset(_HELD, _side(config), IMAGENET_CLASSES, config.seed)
     # measured once and not again with each trial
     mean_3, std_3 = normalisation(config, dataset)
     known = replace(config.net, mean=tuple(mean_3.tolist()), std=tuple(std_3.tolist()))
@@ -87,19 +87,3 @@ def _side(config: Config) -> int:
     """Photographs are larger than a view; thumbnails are not."""
     view = config.views.large_size or _SIDE
     return view if view <= 64 else round(view * 8 / 7)
-
-
-def random_dataset(side: int, classes: int, seed: int, held: int = _HELD) -> Dataset:
-    """Noise, a tenth of it labelled: as costly as photographs once they are decoded."""
-    rng = torch.Generator().manual_seed(seed)
-    truth_M = torch.randint(classes, (held,), generator=rng)
-    labels_M = truth_M.where(torch.rand(held, generator=rng) < 0.1, UNLABELLED)
-    labels_M[0], labels_M[1] = truth_M[0], UNLABELLED
-    return Dataset(
-        name="random images",
-        images=torch.randint(256, (held, 3, side, side), generator=rng, dtype=torch.uint8),
-        labels_M=labels_M,
-        names=tuple(map(str, range(held))),
-        classes=tuple(map(str, range(classes))),
-        oracle_M=truth_M,
-    )

@@ -6,6 +6,8 @@ from typing import Final, final
 
 import torch
 
+from semppl.train.device import wait_for
+
 _TIMED: Final = 4
 
 
@@ -20,8 +22,7 @@ class StepClock:
 
     def tick(self, _done: int) -> None:
         """A step is done."""
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
+        wait_for(self._device)
         self._times.append(self._now())
 
     @property

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import torch
 from PIL import Image, ImageDraw, ImageFont
 
+from semppl.core.drawing import picture, shortened
 from semppl.data.images import Images, gather
 from semppl.views.whole import whole_crop
 
@@ -36,18 +37,8 @@ def sheet(images: Images, tiles: Sequence[Tile]) -> Image.Image:
     draw, font = ImageDraw.Draw(canvas), ImageFont.load_default(size=11)
     for i, tile in enumerate(tiles):
         left, top = _GAP + i % columns * cell_wide, _GAP + i // columns * cell_high
-        picture = Image.fromarray(pixels[i].permute(1, 2, 0).contiguous().numpy())
-        canvas.paste(picture.resize((_SIDE, _SIDE), Image.Resampling.NEAREST), (left, top))
+        canvas.paste(picture(pixels[i], _SIDE), (left, top))
         for line, words in enumerate((tile.above, tile.below)):
             place = (left, top + _SIDE + 1 + line * _LINE)
-            draw.text(place, _shortened(words, font), fill="black", font=font)
+            draw.text(place, shortened(words, font, _SIDE), fill="black", font=font)
     return canvas
-
-
-def _shortened(words: str, font: ImageFont.ImageFont | ImageFont.FreeTypeFont) -> str:
-    """What fits below an image."""
-    if font.getlength(words) <= _SIDE:
-        return words
-    while words and font.getlength(words + "…") > _SIDE:
-        words = words[:-1]
-    return words + "…"

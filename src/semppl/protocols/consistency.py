@@ -6,7 +6,7 @@ flipped and shifted; a hard view is cut from it, has the colours of pre-training
 Shapes: L labelled images, N images without a label, B images of a batch, s side of a view.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias, final
@@ -14,7 +14,6 @@ from typing import Any, Final, TypeAlias, final
 import torch
 from torch import Tensor, nn
 
-from semppl.core.batch import Batch
 from semppl.core.errors import UserError
 from semppl.core.rng import generator, stream, uniforms
 from semppl.core.share import Rows
@@ -45,22 +44,17 @@ from semppl.train.build import build_views
 from semppl.train.device import memory_for_pixels
 from semppl.train.progress import StageProgress
 from semppl.views.colour import normalise
+from semppl.views.easy import cut_out, reach, shift
 from semppl.views.geometry import cut_views
 from semppl.views.photometric import finish
 from semppl.views.recipe import View
 
-Feed: TypeAlias = Callable[[int], Batch]
+Feed: TypeAlias = ResidentFeed | StreamingFeed
 
-# of the side: FixMatch's, 4 px of 32. Images below 16 px stay where they are: digits of 8 px fill their
-# square, and fewer of their withheld labels were answered right when they moved by a pixel (docs/evaluate.md)
-_SHIFT: Final = 1 / 8
-_SHIFT_FROM: Final = 16
 # of hard views: crops of at least so much, in every second one; a smaller part often shows another thing, or
 # none, and the answer for the whole image would be wrong for it
 _LEAST_AREA: Final = 0.35
 _CROP: Final = 0.5
-# of the side
-_HOLE: Final = 0.5
 
 
 @final
@@ -88,35 +82,6 @@ class Cut:
         return [view_B3ss[0] for view_B3ss in self(image_CHW[None], None, rng, Rows(0, 1, 1))]
 
 
-def shift(square_B3ss: Tensor, u_3B: Tensor, flip: float) -> Tensor:
-    """Each image moved by up to an eighth of its side, mirrored at its edges, and perhaps flipped: no pixel
-    is made of two, so the view is as sharp as the image.
-    """
-    side = square_B3ss.shape[-1]
-    reach, last = _reach(side), side - 1
-    u_3B = u_3B.to(square_B3ss.device)
-    offset_2B1 = ((u_3B[:2] * (2 * reach + 1)).floor().long() - reach)[:, :, None]
-    place_2Bs = last - (last - (torch.arange(side, device=u_3B.device) + offset_2B1).abs()).abs()
-    rows_Bs, columns_Bs = place_2Bs
-    columns_Bs = columns_Bs.flip(1).where((u_3B[2] < flip)[:, None], columns_Bs)
-    moved_B3ss = square_B3ss.gather(2, rows_Bs[:, None, :, None].expand_as(square_B3ss))
-    return moved_B3ss.gather(3, columns_Bs[:, None, None, :].expand_as(square_B3ss))
-
-
-def _reach(side: int) -> int:
-    return round(side * _SHIFT) if side >= _SHIFT_FROM else 0
-
-
-def cut_out(views_B3ss: Tensor, u_2B: Tensor) -> Tensor:
-    """A square hole, half as wide as the view, around a pixel anywhere: 0 is the mean colour."""
-    side = views_B3ss.shape[-1]
-    width = round(side * _HOLE)
-    start_2B1 = ((u_2B.to(views_B3ss.device) * side).floor() - width // 2)[:, :, None]
-    beyond_2Bs = torch.arange(side, device=views_B3ss.device) - start_2B1
-    rows_Bs, columns_Bs = (beyond_2Bs >= 0) & (beyond_2Bs < width)
-    return views_B3ss.masked_fill(rows_Bs[:, None, :, None] & columns_Bs[:, None, None, :], 0.0)
-
-
 def hard_view(desk: Desk) -> View:
     """The colours of pre-training's large views, of which every second one is solarised; crops no harder than
     its own.
@@ -140,13 +105,13 @@ class Material:
     prepare: Prepare
     labels_N: Tensor
 
-    def feed(self, desk: Desk, cut: Cut, count: int, seed: int, name: str) -> tuple[Feed, Callable[[], None]]:
-        """Views of `count` images for each step, and what to call when no more are wanted."""
+    def feed(self, desk: Desk, cut: Cut, count: int, seed: int, name: str) -> Feed:
+        """Views of `count` images for each step; to be closed when no more are wanted."""
         own = stream(seed, name)
         if isinstance(self.images, Tensor):
             few = Dataset(desk.dataset.name, self.images, self.labels_N, (), desk.dataset.classes)
-            return ResidentFeed(few, cut, batch_size=count, seed=own, device=desk.device), _nothing
-        feed = StreamingFeed(
+            return ResidentFeed(few, cut, batch_size=count, seed=own, device=desk.device)
+        return StreamingFeed(
             self.images,
             self.labels_N,
             cut.one,
@@ -155,12 +120,6 @@ class Material:
             device=desk.device,
             workers=desk.workers,
         )
-
-        def close() -> None:
-            feed.close()
-            desk.regret(feed.unreadable)
-
-        return feed, close
 
 
 def collect(desk: Desk, index_N: Tensor, labels_M: Tensor) -> Material:
@@ -188,10 +147,6 @@ def _square(prepare: Prepare, images_3HW: Tensor) -> Tensor:
 
 def _same(images_3ss: Tensor) -> Tensor:
     return images_3ss
-
-
-def _nothing() -> None:
-    """There is nothing to close."""
 
 
 def finetune_consistently(subject: Subject) -> Outcome:
@@ -239,8 +194,8 @@ def _taught(
     device, (mean_3, std_3) = desk.device, desk.statistics
     place_N = index_N.to(device)
     easy, both = Cut(given.prepare, view.flip), Cut(others.prepare, view.flip, view)
-    labelled, stop = given.feed(desk, easy, plan.labelled, seed, "consistency/labelled")
-    unlabelled, stop_others = others.feed(desk, both, plan.unlabelled, seed, "consistency/unlabelled")
+    labelled = given.feed(desk, easy, plan.labelled, seed, "consistency/labelled")
+    unlabelled = others.feed(desk, both, plan.unlabelled, seed, "consistency/unlabelled")
     tally = Tally(plan.epochs, desk.dataset.hidden, device)
 
     def examples(step: int) -> tuple[Tensor, Tensor]:
@@ -278,8 +233,9 @@ def _taught(
                 advance=progress.advance,
             )
     finally:
-        stop()
-        stop_others()
+        for feed in (labelled, unlabelled):
+            feed.close()
+            desk.regret(feed.unreadable)
     return teacher, tally.as_json()
 
 
@@ -291,8 +247,8 @@ def _said(count: int, last: Mapping[str, Any]) -> str:
 def _words(subject: Subject, plan: Plan, count: int, fit: LinearFit) -> str:
     """For beside the numbers."""
     view = hard_view(subject.desk)
-    reach = _reach(view.size)
-    moves = ["flipped"] * bool(view.flip) + [f"shifted by up to {reach} px"] * bool(reach)
+    most = reach(view.size)
+    moves = ["flipped"] * bool(view.flip) + [f"shifted by up to {most} px"] * bool(most)
     return (
         f"fine-tuned with consistency: {count:,} unlabelled images, P = {subject.flags.sure:g}, "
         f"{plan.epochs} epochs of them, {plan.unlabelled} beside {plan.labelled} labelled ones in each of "

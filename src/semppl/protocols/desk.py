@@ -23,6 +23,7 @@ from semppl.evaluate.descent import Crops, Examples, shuffled
 from semppl.evaluate.features import extract_features, whole_batches
 from semppl.evaluate.finetune import predict_logits
 from semppl.evaluate.linear import LinearFit, fit_linear
+from semppl.protocols.sharing import shared_out
 from semppl.protocols.store import FeatureStore
 from semppl.train.build import build_views, normalisation, uses_bf16
 from semppl.train.device import choose_workers, memory_for_pixels
@@ -144,7 +145,8 @@ class Desk:
                     advance=advance,
                 )
 
-            made_NF = self._shared_out(images, title, extract, problems)
+            with StageProgress(self.console, title, len(images)) as progress:
+                made_NF = shared_out(self.ranks, images, extract, problems, progress.advance)
             return made_NF if out_NF is None or made_NF is out_NF else out_NF.copy_(made_NF)
 
         def worth_keeping(out_NF: Tensor) -> bool:
@@ -159,26 +161,6 @@ class Desk:
         )
         self.regret(problems)
         return features_NF
-
-    def _shared_out(
-        self,
-        images: Images,
-        title: str,
-        answer: Callable[[Images, Callable[[int], None]], Tensor],
-        problems: set[str],
-    ) -> Tensor:
-        """Rows for all images, of which each rank answers for its part."""
-        total, world = len(images), self.ranks.world
-        with StageProgress(self.console, title, total) as progress:
-            if world == 1 or total < world:
-                return answer(images, progress.advance)
-            rows = self.ranks.rows(total)
-            mine = answer(
-                images[torch.arange(rows.start, rows.stop)],
-                lambda done: progress.advance(min(done * world, total)),
-            )
-        problems.update(*self.ranks.of_all(problems))
-        return self.ranks.gather(mine, total, dim=0)
 
     def regret(self, problems: set[str]) -> None:
         """Name files that could not be read, each once."""
@@ -211,7 +193,8 @@ class Desk:
             )
             return predict_logits(model, _counted(views, advance), self.precision)
 
-        logits_NY = self._shared_out(images, title, answer, problems)
+        with StageProgress(self.console, title, len(images)) as progress:
+            logits_NY = shared_out(self.ranks, images, answer, problems, progress.advance)
         self.regret(problems)
         return logits_NY
 

@@ -1,5 +1,6 @@
 """Where a run runs: the device, its memory for pixels, and the processes beside it."""
 
+import gc
 import os
 
 import torch
@@ -22,6 +23,19 @@ def choose_device(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UserError(f"device {name!r}: this machine has {torch.cuda.device_count()} usable GPUs")
     return device
+
+
+def wait_for(device: torch.device) -> None:
+    """Until its steps are done; batches that are made beside them go on."""
+    if device.type == "cuda":
+        torch.cuda.current_stream(device).synchronize()
+
+
+def free_memory_(device: torch.device) -> None:
+    """What was tried and is no longer needed is not in the way of what follows."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def describe_device(device: torch.device) -> str:

@@ -1,6 +1,5 @@
 """How long a step takes here, and which batch fits: found by trying, before a run is planned."""
 
-import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,8 +10,8 @@ import torch
 from semppl.config import Config
 from semppl.core.errors import RunError
 from semppl.data.dataset import Dataset
-from semppl.data.streaming import StreamingFeed
 from semppl.train.build import Training, build_training
+from semppl.train.device import free_memory_, wait_for
 from semppl.train.prepare import resolved_for
 
 # steps that a recorded step needs before it is one, and one more
@@ -57,7 +56,7 @@ def estimate(
                 ) from error
             config = replace(config, batch_size=smaller)
         finally:
-            _give_back(device)
+            free_memory_(device)
 
 
 def _seconds_per_step(training: Training, least: float = 1.0, most_steps: int = 50) -> float:
@@ -66,25 +65,12 @@ def _seconds_per_step(training: Training, least: float = 1.0, most_steps: int = 
     try:
         for step in range(_WARM_UP[training.speed]):
             training.step(training.feed(step))
-        _wait(training.device)
+        wait_for(training.device)
         start, done = time.perf_counter(), 0
         while done < 2 or (time.perf_counter() - start < least and done < most_steps):
             training.step(training.feed(step + 1 + done))
             done += 1
-            _wait(training.device)
+            wait_for(training.device)
         return (time.perf_counter() - start) / done
     finally:
-        if isinstance(training.feed, StreamingFeed):
-            training.feed.close()
-
-
-def _give_back(device: torch.device) -> None:
-    """What was tried is not in the way of the run itself."""
-    gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+        training.feed.close()

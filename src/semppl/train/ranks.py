@@ -201,7 +201,6 @@ class Launch:
 
     share: Share
     local: Share
-    job: str
     restarts: int
 
 
@@ -213,7 +212,6 @@ def launched() -> Launch | None:
     return Launch(
         Share(number["RANK"], number["WORLD_SIZE"]),
         Share(number["LOCAL_RANK"], number["LOCAL_WORLD_SIZE"]),
-        os.environ.get("TORCHELASTIC_RUN_ID", ""),
         number["TORCHELASTIC_RESTART_COUNT"],
     )
 

@@ -102,15 +102,15 @@ def require_same_step(training: Training, run: RunDirectory) -> None:
         raise UserError(f"ranks find different checkpoints in {run.path}: all machines must see that folder")
 
 
-def job() -> str | None:
-    """What a cluster or torchrun calls this job, the same after it has started it again; None by hand."""
+def job() -> list[str]:
+    """What a cluster and torchrun call this job, the same after a restart; nothing by hand."""
+    names = []
     if slurm := os.environ.get("SLURM_JOB_ID"):
-        return f"slurm {slurm}"
-    if (
-        "TORCHELASTIC_RUN_ID" in os.environ
-    ):  # by default the word "none": the process that started us is unique
-        return f"{os.environ['TORCHELASTIC_RUN_ID']} {socket.gethostname()} {os.getppid()}"
-    return None
+        names.append(f"slurm {slurm}")
+    if elastic := os.environ.get("TORCHELASTIC_RUN_ID"):
+        # by default the word "none": the process that started us is unique
+        names.append(f"torchrun {elastic} {socket.gethostname()} {os.getppid()}")
+    return names
 
 
 def restarted(run: RunDirectory) -> bool:
@@ -118,11 +118,13 @@ def restarted(run: RunDirectory) -> bool:
     says.
     """
     again = any(int(os.environ.get(name, "0")) for name in _RESTARTS)
-    # torchrun does not count a restart after which there are more or fewer machines
-    if not run.exists or not (again or "TORCHELASTIC_RUN_ID" in os.environ):
+    if not run.exists:
         return False
     if not run.environment.exists():  # killed at its very start: there is nothing to lose
         return again and newest_checkpoint(run) is None
     with suppress(OSError, ValueError):
-        return json.loads(run.environment.read_text()).get("job") == job()
+        began = json.loads(run.environment.read_text()).get("job") or ()
+        # torchrun does not count a restart after which there are more or fewer machines, and never runs two
+        # commands; an allocation may run several, one after the other
+        return any(name in began and (again or name.startswith("torchrun")) for name in job())
     return False

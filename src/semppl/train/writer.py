@@ -7,7 +7,6 @@ is tried again until it can.
 import atexit
 import shutil
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -52,8 +51,6 @@ class Writer:
         retry: float = 5.0,
         sleep: Callable[[float], object] | None = None,
     ) -> None:
-        self.blocked_seconds = 0.0
-        """How long callers were held up, `close` aside."""
         self._run, self._keep, self._say, self._retry = run, keep, say, retry
         self._jobs: deque[_Job] = deque()
         self._changed = threading.Condition()
@@ -90,31 +87,21 @@ class Writer:
 
     def row(self, row: Mapping[str, Any]) -> None:
         """A line of metrics.jsonl."""
-        with self._held_up():
-            self._put(_Job(self._run.metrics, partial(self._run.append_metrics, dict(row))))
+        self._put(_Job(self._run.metrics, partial(self._run.append_metrics, dict(row))))
 
     def checkpoint(self, state: dict[str, Any], facts: dict[str, Any]) -> None:
         """A checkpoint of tensors that nobody changes any more, wherever they are; drops old ones after it.
 
         Returns at once: who would not hold two states in memory looks at `busy` first.
         """
-        with self._held_up():
-            departing, known = Departing(state), dict(facts)
-            self._put(
-                _Job(
-                    checkpoint_path(self._run, state["step"]),
-                    lambda: keep_checkpoint(self._run, departing.on_cpu(), known, keep=self._keep),
-                    departing.size,
-                )
+        departing, known = Departing(state), dict(facts)
+        self._put(
+            _Job(
+                checkpoint_path(self._run, state["step"]),
+                lambda: keep_checkpoint(self._run, departing.on_cpu(), known, keep=self._keep),
+                departing.size,
             )
-
-    def wait(self, check: Callable[[], None] | None = None) -> None:
-        """Until all is on the disk; `check` is called meanwhile, ten times a second, and may raise."""
-        with self._held_up():
-            while not self._idle(0.1):
-                if check is not None:
-                    check()
-            self._raise_error()
+        )
 
     def close(self, *, give_up: bool = False) -> list[Path]:
         """Finish, and stop the thread; with `give_up` what cannot be written now is dropped, and named."""
@@ -133,14 +120,6 @@ class Writer:
             self._raise_error()
         return self._unwritten
 
-    @contextmanager
-    def _held_up(self) -> Iterator[None]:
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.blocked_seconds += time.perf_counter() - began
-
     def _put(self, job: _Job) -> None:
         with self._changed:
             self._raise_error()
@@ -148,10 +127,6 @@ class Writer:
                 raise ValueError("the writer is closed")
             self._jobs.append(job)
             self._changed.notify_all()
-
-    def _idle(self, seconds: float) -> bool:
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._jobs, seconds)
 
     def _raise_error(self) -> None:
         if self._error is not None:
