@@ -2,21 +2,29 @@
 PYTHON ?= python3
 BIN := .venv/bin
 FLAGS ?=
+INSTALL_CHROMIUM := { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq chromium || \
+	{ apt-get update -qq && apt-get install -y -qq chromium; }; } >/dev/null; }
 
-.PHONY: demo test check format clean
+.PHONY: demo test test-browser pictures check format clean
 
 demo: .venv/installed            ## the whole journey on digits: minutes on two CPU cores
 	$(BIN)/semppl demo $(FLAGS)
 
 test: .venv/installed-dev        ## all tests
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup $(FLAGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup --ignore tests/browser $(FLAGS)
+
+test-browser: .venv/installed-browser ## the report page in a headless Chromium
+	$(BIN)/python -m pytest tests/browser $(FLAGS)
+
+pictures: .venv/installed-browser ## of the page REPORT=runs/NAME/report.html, for the README
+	$(BIN)/python docs/pictures.py $(REPORT) docs/results
 
 check: .venv/installed-dev       ## everything that a change needs: format, lint, types, layers, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup $(FLAGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup --ignore tests/browser $(FLAGS)
 
 format: .venv/installed-dev      ## format, and fix what can be fixed
 	$(BIN)/ruff format .
@@ -33,6 +41,12 @@ clean:                           ## remove the environment and caches; runs stay
 
 .venv/installed: .venv/made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+.venv/installed-browser: .venv/installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[browser]"
+	@command -v "$${CHROMIUM:-chromium}" >/dev/null || $(INSTALL_CHROMIUM) || { \
+		echo "no Chromium: install it (Debian: apt-get install chromium), or name it in CHROMIUM" >&2; exit 2; }
 	@touch $@
 
 .venv/installed-dev: .venv/installed

@@ -78,6 +78,7 @@ def test_target_and_scales_are_the_papers_only_in_long_runs():
         ({"batch_size": 1}, "--batch-size is 1: it must be at least 2"),
         ({"epochs": 0.0}, "--epochs is 0.0: it must be above 0 here"),
         ({"log_every": 0}, "--log-every"),
+        ({"sheet_every": -1.0}, "--sheet-every"),
         ({"keep_checkpoints": 0}, "--keep-checkpoints"),
         ({"views": ViewsConfig(large=0)}, "--views.large is 0"),
         ({"views": ViewsConfig(small=-1)}, "--views.small"),

@@ -41,6 +41,11 @@ def test_the_doctor_takes_the_flags_of_a_run_and_its_own():
         (["doctor", "--preset", "digits"], digits()),
         (["doctor", "photos"], auto()),
         (["doctor", "photos", "--preset", "paper"], paper()),
+        (["ablate", "voting"], digits()),
+        (["ablate", "voting", "--seeds", "3"], digits()),
+        (["ablate", "voting", "digits"], digits()),
+        (["ablate", "voting", "photos"], auto()),
+        (["ablate", "voting", "--preset", "paper"], paper()),
     ],
 )
 def test_flags_start_from_a_preset(arguments, expected):

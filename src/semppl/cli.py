@@ -12,12 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from semppl.ablate.settings import TABLES
 from semppl.config import Config
 from semppl.core.errors import Elsewhere, RunError, UserError
 from semppl.core.rundir import RunDirectory
 from semppl.fit.settings import FitSettings
 from semppl.parse import parse
 from semppl.verbs import (
+    Ablate,
     Bench,
     Demo,
     Doctor,
@@ -27,6 +29,7 @@ from semppl.verbs import (
     Import,
     Predict,
     Pretrain,
+    Report,
 )
 
 
@@ -70,6 +73,7 @@ def _run(arguments: list[str]) -> None:
     verb = parse(arguments)
     command = shlex.join(["semppl", *arguments])
     table: dict[type, Callable[[Any], None]] = {
+        Ablate: partial(_ablate, command=command),
         Bench: partial(_bench, command=command),
         Demo: _demo,
         Doctor: partial(_doctor, command=command),
@@ -79,6 +83,7 @@ def _run(arguments: list[str]) -> None:
         Import: _import,
         Predict: _predict,
         Pretrain: partial(_pretrain, arguments=arguments),
+        Report: _report,
     }
     if not isinstance(verb, Evaluate | Pretrain) and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UserError(f"semppl {arguments[0]} is for one process: start it without torchrun")
@@ -188,6 +193,24 @@ def _evaluate(verb: Evaluate) -> None:
     from semppl.protocols.run import run_evaluate
 
     run_evaluate(verb.runs, verb, console)
+
+
+def _ablate(verb: Ablate, command: str) -> None:
+    if not verb.table:
+        raise UserError(f"say which table: semppl ablate TABLE, one of {', '.join(TABLES)}")
+    from semppl.ablate.run import run_ablate
+
+    named = verb.data or verb.config.source
+    config = _with_source(verb.config, verb.data, "ablate TABLE") if named else verb.config
+    run_ablate(config, verb.table, verb, _console(), command)
+
+
+def _report(verb: Report) -> None:
+    if not verb.runs:
+        raise UserError("say which run, before any flag: semppl report RUN")
+    from semppl.report.run import run_report
+
+    run_report(verb.runs, verb, _console())
 
 
 def _export(verb: Export) -> None:

@@ -221,6 +221,8 @@ class Config:
     """Epochs between two looks at the features (k-NN on labels, spread, rank)."""
     checkpoint_every: float = 5.0
     """Epochs between two checkpoints."""
+    sheet_every: float = 10.0
+    """Epochs between two pictures of semantic positives in TensorBoard; 0: none."""
     keep_checkpoints: int = 2
     """Older ones are deleted."""
     data: DataConfig = field(default_factory=DataConfig)

@@ -10,6 +10,7 @@ import tyro
 from semppl.bench.settings import BenchFlags
 from semppl.core.errors import UserError
 from semppl.verbs import (
+    Ablate,
     Bench,
     Demo,
     Doctor,
@@ -19,6 +20,7 @@ from semppl.verbs import (
     Import,
     Predict,
     Pretrain,
+    Report,
     starting_point,
     stored_journey,
 )
@@ -32,6 +34,8 @@ def parse(arguments: list[str]) -> object:
         "fit": Fit(config=start, **stored_journey(arguments)),
         "predict": Predict(),
         "evaluate": Evaluate(),
+        "report": Report(),
+        "ablate": Ablate(config=start),
         "export": Export(),
         "import": Import(),
         "pretrain": Pretrain(config=start),

@@ -102,6 +102,7 @@ def _check(config: Config, batch_size: int, num_images: int) -> None:
         ("--epochs", config.epochs, POSITIVE, None),
         ("--micro-batch", config.micro_batch, 2, batch_size),
         ("--log-every", config.log_every, 1, None),
+        ("--sheet-every", config.sheet_every, 0, None),
         ("--keep-checkpoints", config.keep_checkpoints, 1, None),
         ("--labels-per-class", config.data.labels_per_class, 1, None),
         ("--label-fraction", config.data.label_fraction, POSITIVE, 1),

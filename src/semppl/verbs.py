@@ -3,11 +3,13 @@ quick.
 """
 
 from dataclasses import asdict, dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
+from semppl.ablate.settings import AblateFlags
 from semppl.bench.settings import BenchFlags
 from semppl.config import Config, from_yaml
 from semppl.core.errors import UserError, choose
@@ -17,6 +19,7 @@ from semppl.doctor.settings import DoctorFlags
 from semppl.fit.settings import FitSettings, stored_settings
 from semppl.presets import PRESETS, fit
 from semppl.protocols.settings import EvaluateFlags
+from semppl.report.settings import ReportFlags
 from semppl.slurm.settings import SlurmFlags
 
 
@@ -105,6 +108,36 @@ class Evaluate(EvaluateFlags):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Ablate(AblateFlags):
+    """One of the paper's analysis tables on your data, each cell a run, beside the paper's own numbers.
+
+    TABLE is base, parts, oracle, positives, epochs, voting, k, queue, alpha or labels. DATA is as for fit;
+    without it the digits of the demo. The same command goes on after an interruption.
+    """
+
+    table: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")] = ""
+    """Which one."""
+    data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = ""
+    """The images, before any flag."""
+    preset: str | None = None
+    """Where the other flags start from: auto (by the data), paper, digits; digits where no DATA is given."""
+    config: Annotated[Config, tyro.conf.arg(name="")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(ReportFlags):
+    """One page to look at, a single file that opens anywhere: results, curves, pseudo-labels, a gallery of
+    semantic positives, a map of the images, advice on labels, configuration and cost.
+
+    RUN is a folder that pretrain or fit wrote. Several runs are put side by side, seeds of one configuration
+    as mean and standard deviation.
+    """
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
+    """One run directory or several, before any flag."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Export(ExportFlags):
     """Write the network of a run in the format of another library, and check that it answers the same there.
 
@@ -179,12 +212,11 @@ class Bench(BenchFlags):
 def starting_point(arguments: list[str]) -> Config:
     """The preset, or the stored configuration of the run to go on with."""
     verb = arguments[0] if arguments else ""
-    if verb not in ("pretrain", "fit", "doctor"):
+    if verb not in ("pretrain", "fit", "doctor", "ablate"):
         return Config()
     preset, out = _value_of("--preset", arguments), _value_of("--out", arguments)
-    if "--resume" not in arguments:
-        without_data = verb == "doctor" and not [word for word in arguments[1:2] if word[:1] != "-"]
-        default = "paper" if without_data else "auto"
+    if verb == "ablate" or "--resume" not in arguments:
+        default = _default_preset(verb, arguments)
         return fit() if verb == "fit" else choose(PRESETS, preset or default, "preset")()
     if preset is not None:
         raise UserError("--resume takes its values from the run: leave --preset out")
@@ -193,6 +225,14 @@ def starting_point(arguments: list[str]) -> Config:
     run = RunDirectory(Path(out))
     run.require()
     return from_yaml(run.config.read_text())
+
+
+def _default_preset(verb: str, arguments: list[str]) -> str:
+    """By whether there is data: words before the first flag."""
+    words = list(takewhile(lambda word: not word.startswith("-"), arguments[1:]))
+    if verb == "ablate" and words[1:] in ([], ["digits"]):
+        return "digits"
+    return "paper" if verb == "doctor" and not words else "auto"
 
 
 def stored_journey(arguments: list[str]) -> dict[str, Any]:

@@ -50,7 +50,19 @@ def test_links_resolve(page):
 
 def test_every_flag_in_the_documents_exists(capsys):
     text = ""
-    for verb in ("pretrain", "demo", "doctor", "bench", "fit", "predict", "evaluate", "export", "import"):
+    for verb in (
+        "pretrain",
+        "demo",
+        "doctor",
+        "bench",
+        "fit",
+        "predict",
+        "evaluate",
+        "export",
+        "import",
+        "report",
+        "ablate",
+    ):
         with pytest.raises(SystemExit):
             main([verb, "--help"])
         text += capsys.readouterr().out

@@ -1,6 +1,7 @@
 import io
 
 import pytest
+import torch
 from rich.console import Console
 
 from semppl.fit import measure as module
@@ -10,8 +11,6 @@ from semppl.fit.verdict import Row, marked
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    import torch
-
     right = torch.ones(21, dtype=torch.bool)
     row = Row("supervised only", "own head", marked(right), right)
     monkeypatch.setattr(module, "supervised", lambda *_: row)
@@ -39,6 +38,14 @@ def test_all_rows_in_their_order(desk, online):
     assert all(0 <= row.validation <= 100 for row in found.rows[:2])
 
 
+def test_the_confusion_of_the_chosen_way_adds_up_to_its_marks(desk, online):
+    found = measure(desk, online, 1.0, finetune=False, baselines=False)
+    (row,) = (row for row in found.rows if row.way == found.decides)
+    confusion = torch.tensor(found.confusion)
+    assert confusion.sum(1).tolist() == [7, 7, 7], "twelve of each class, five of them with a given label"
+    assert int(confusion.diagonal().sum()) == int(row.right_N.sum())
+
+
 def test_parts_can_be_left_out(desk, online):
     found = measure(desk, online, 1.0, finetune=False, baselines=False)
     assert ways(found) == [("SemPPL", "linear"), ("SemPPL", "k-NN")]
@@ -57,4 +64,5 @@ def test_with_nothing_to_measure_on_it_says_so(make_desk, online):
     loud = type(desk)(desk.config, desk.dataset, desk.device, Console(file=words, width=300))
     found = measure(loud, online, 1.0, finetune=False, baselines=False)
     assert len(found.exam) == 36
+    assert found.confusion is None
     assert "on the very labels of training and mean little" in words.getvalue()

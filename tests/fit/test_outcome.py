@@ -1,5 +1,6 @@
 import csv
 import io
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -15,11 +16,13 @@ from semppl.data.images import ImageFiles
 from semppl.data.paths import Paths
 from semppl.deploy.predict import predict, prediction_table
 from semppl.evaluate.finetune import DEFAULT_SWEEP
-from semppl.fit.outcome import export, final_model, predict_rest, suggest, suspect
+from semppl.fit import outcome
+from semppl.fit.outcome import export, final_model, predict_rest, show_advice, suggest, suspect
 from semppl.fit.tuning import Tuning
 from semppl.protocols.desk import Desk
 from semppl.train.build import build_state
 from semppl.train.prepare import load_for, resolved_for
+from semppl.views.whole import whole_crop
 
 
 @pytest.fixture
@@ -61,8 +64,9 @@ def test_with_all_labels_given_there_is_nothing_to_predict(make_desk, online, ru
 def test_images_to_label_next_are_unlabelled_ones(desk, online, run):
     model = final_model(desk, online, "linear", None)
     index, said = predict_rest(desk, model, run)
-    assert suggest(desk, model, index, said, run) == 20
+    places = suggest(desk, model, index, said, run)
     table = rows(run.path / "label_next.csv")
+    assert [desk.dataset.names[place] for place in places] == [row["path"] for row in table]
     free = {desk.dataset.names[i] for i in index.tolist()}
     assert len({row["path"] for row in table} & free) == 20
     assert {row["reason"] for row in table} <= {"low agreement", "far from any label"}
@@ -82,10 +86,35 @@ def test_a_planted_wrong_label_is_suspected(make_desk, run, monkeypatch):
         encoder = Rows()
 
     desk.given_M[0] = 2
-    assert suspect(desk, Seen(), run) == (1, pytest.approx(35 / 36))
+    assert suspect(desk, Seen(), run) == ([0], pytest.approx(35 / 36))
     (row,) = rows(run.path / "suspicious_labels.csv")
     assert (row["path"], row["label"], row["voted"]) == ("cat/000.png", "owl", "cat")
     assert (run.path / "suspicious_labels.png").exists()
+
+
+def test_advice_has_a_thumbnail_for_each_image_once(desk, run, monkeypatch):
+    def shown(*places):
+        show_advice(desk, places, run)
+        content = json.loads((run.path / "exhibit" / "advice.json").read_text())
+        assert content["version"] == 1
+        assert {file.name for file in (run.path / "exhibit").iterdir()} == {
+            "advice.json",
+            *content["tiles"]["sheets"],
+        }
+        return content
+
+    names = desk.dataset.names
+    content = shown(20, 3, 20, 7)
+    assert content["name"] == [names[20], names[3], names[7]]
+    assert content["tiles"] == {"side": 64, "columns": 32, "per_sheet": 1024, "sheets": ["advice-0.webp"]}
+    (sheet,) = (run.path / "exhibit" / name for name in content["tiles"]["sheets"])
+    tile = whole_crop(64, desk.dataset.images[3]).permute(1, 2, 0).float()
+    with Image.open(sheet) as picture:
+        seen = torch.from_numpy(np.asarray(picture)[:64, 64:128].copy()).float()
+    assert (tile - seen).abs().mean() < 8
+    monkeypatch.setattr(outcome, "PER_SHEET", 2)
+    assert shown(1, 2, 3)["name"] == [names[1], names[2]], "at most a sheet"
+    assert shown()["tiles"]["sheets"] == [], "no advice, no sheet"
 
 
 def test_predict_sees_the_same_pixels_as_fit(tmp_path, run):

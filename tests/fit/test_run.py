@@ -60,6 +60,14 @@ def test_from_a_messy_folder_and_a_table_to_a_result(class_folders, tmp_path):
     result = json.loads((out / "evaluations" / "fit.json").read_text())
     assert len(result["rows"]) == 6
     assert result["verdict"] in text
+    assert result["classes"] == ["cat", "dog", "owl"]
+    assert sum(map(sum, result["confusion"])) == result["exam"]["images"] == 2
+    told = json.loads((out / "exhibit" / "advice.json").read_text())["name"]
+    advised = {
+        row["path"] for name in ("label_next", "suspicious_labels") for row in table_of(out / f"{name}.csv")
+    }
+    assert set(told) == advised
+    assert json.loads((out / "exhibit" / "exhibit.json").read_text())["step"] == 5
     assert result["split_sha256"] == (out / "split.sha256").read_text().split()[0]
     assert (out / "model" / "model.safetensors").is_file()
 

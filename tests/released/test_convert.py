@@ -138,8 +138,7 @@ def test_resnet200_of_twice_the_width_has_the_features_of_haiku(tmp_path):
     found = written.converted
     assert (found.encoder, found.width, found.sk) == ("resnet200", 2, False)
     assert round(sum(x.numel() for x in written.net.parameters()) / 1e6, 3) == 250.129
-    for size in (224, 96, 65):
-        written.check(size)
+    written.check(65)
 
 
 @pytest.mark.parametrize(

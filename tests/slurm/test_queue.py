@@ -86,7 +86,7 @@ def test_two_tasks_train_together_and_a_signal_from_the_cluster_only_delays_them
     assert job.results() == [None, None]
     assert load_checkpoint(newest_checkpoint(run))["state"]["step"] == 9
     assert [row["step"] for row in run.read_metrics()] == [2, 4, 6, 8, 9]
-    assert json.loads(run.environment.read_text())["job"] == "slurm 4711"
+    assert json.loads(run.environment.read_text())["job"] == ["slurm 4711"]
 
 
 def test_a_run_that_fails_says_why_in_the_log_and_is_not_queued_again(local):

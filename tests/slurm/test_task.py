@@ -14,14 +14,14 @@ from semppl.train.interrupt import SIGNALS
 PYTHON = [sys.executable, "-c"]
 # says that it is there, then ends as a run does that a signal stops
 STOPPABLE = """
-import pathlib, signal, sys
+import pathlib, signal, sys, time
 def stop(signum, frame):
     sys.exit(128 + signum)
 for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
     signal.signal(signum, stop)
 pathlib.Path(sys.argv[1]).touch()
 while True:
-    signal.pause()
+    time.sleep(0.05)  # a signal just before a wait without end would be slept through
 """
 
 

@@ -1,7 +1,11 @@
+import io
+
+import numpy as np
+from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.utils.tensorboard import SummaryWriter
 
-from semppl.train.curves import write_curves
+from semppl.train.curves import Curves, write_curves
 
 
 def test_numbers_are_curves_and_votes_are_a_histogram(tmp_path):
@@ -15,3 +19,27 @@ def test_numbers_are_curves_and_votes_are_a_histogram(tmp_path):
     assert list(histogram.bucket) == [0, 3, 5]
     assert (histogram.num, histogram.sum, histogram.sum_squares) == (8, 13, 23)
     assert set(events.Tags()["scalars"]) == {"loss/total"}
+
+
+def test_a_picture_is_shown_pixel_by_pixel(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 9, 3), dtype=np.uint8)
+    with Curves(tmp_path, 0, print) as curves:
+        curves.show("semantic positives", Image.fromarray(pixels), 7)
+    (event,) = EventAccumulator(str(tmp_path)).Reload().Images("semantic positives")
+    assert (event.step, event.width, event.height) == (7, 9, 5)
+    with Image.open(io.BytesIO(event.encoded_image_string)) as picture:
+        assert np.array_equal(np.asarray(picture), pixels)
+
+
+def full(*arguments, **options):
+    raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_ends_curves_and_pictures_with_one_line(tmp_path, monkeypatch):
+    said = []
+    with Curves(tmp_path, 0, said.append) as curves:
+        monkeypatch.setattr(SummaryWriter, "add_image", full)
+        for step in (1, 2):
+            curves.show("sheet", Image.new("RGB", (2, 2)), step)
+            curves.write({"step": step, "loss/total": 1.0})
+    assert said == ["the curves for TensorBoard end here (No space left on device); metrics.jsonl goes on"]

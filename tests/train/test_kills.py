@@ -147,13 +147,15 @@ def part(ranks, device, npz, out, until):
 
         return replace(run, plan=plan, step=signalled)
 
-    config = tiny_config(npz, **LONG | {"epochs": 6.0, "optim": OptimConfig(name="sgd", base_lr=0.1)})
+    flat = {"epochs": 6.0, "optim": OptimConfig(name="sgd", base_lr=0.1), "sheet_every": 0.0}
+    config = tiny_config(npz, **LONG | flat)
     run = RunDirectory(Path(out))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encode, "unit", partial(normalize, dim=-1))
         patch.setattr(build, "spread_", lambda state, *rest: (doubled_(state), spread_(state, *rest)))
         patch.setattr(pretrain, "build_training", built)
         patch.setattr(pretrain, "Probe", lambda *given, **named: lambda encoder: {})
+        patch.setattr(pretrain, "write_exhibit", lambda *given: None)
         try:
             pretrain.pretrain(config, run, console=QUIET, resume=run.exists, ranks=ranks, device=device)
         except Interrupted:

@@ -43,7 +43,7 @@ class Disk:
         return []
 
 
-def looped(run, tmp_path, disk, **cadence):
+def looped(run, tmp_path, disk, show=None, **cadence):
     tally = Tally(None, 4, run.device)
     return Loop(
         training=run,
@@ -56,6 +56,7 @@ def looped(run, tmp_path, disk, **cadence):
         advance=lambda step: None,
         report=lambda row: None,
         hint="go on",
+        show=show,
     )
 
 
@@ -72,6 +73,13 @@ def test_lines_probes_and_checkpoints_come_when_they_are_due(npz, tmp_path):
     assert disk.states == [3, 6]
     assert disk.closed == [False]
     assert all(row["images_per_second"] > 0 for row in disk.rows)
+
+
+@pytest.mark.parametrize(("every", "expected"), [(0, []), (3, [4, 6]), (4, [4, 6]), (100, [6])])
+def test_pictures_come_with_lines_of_metrics_when_they_are_due(npz, tmp_path, every, expected):
+    run, shown = training(npz), []
+    looped(run, tmp_path, Disk(), lambda: shown.append(run.state.step), sheet=every, log=2).run_()
+    assert shown == expected
 
 
 def test_a_checkpoint_waits_for_the_one_before_it(npz, tmp_path):

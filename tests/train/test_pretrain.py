@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tests.conftest import stripes, tiny_config
 from tests.train.test_state import same
-from tests.train.world import CONTEXT
+from tests.train.world import CONTEXT, in_ranks
 
 import semppl.train.build as build
+import semppl.train.pretrain as verb
 from semppl.config import DataConfig, MethodConfig, NetConfig, OptimConfig, from_yaml
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
@@ -307,3 +309,77 @@ def test_a_transformer_is_trained(npz, tmp_path, quiet):
     assert pretrain(config, run, console=quiet).step == 4
     stored = load_checkpoint(newest_checkpoint(run))
     assert stored["preprocessing"]["size"] == from_yaml(run.config.read_text()).views.large_size == 16
+
+
+def pictures(run):
+    events = EventAccumulator(str(run.path), size_guidance={"images": 0}).Reload()
+    return [event.step for tag in events.Tags()["images"] for event in events.Images(tag)]
+
+
+def exhibit(run):
+    return json.loads((run.path / "exhibit" / "exhibit.json").read_text())
+
+
+@pytest.mark.parametrize("feed", ["resident", "streaming"])
+def test_pictures_change_no_weight(class_folders, tmp_path, quiet, feed):
+    data = DataConfig(labels_per_class=5, workers=0, feed=feed)
+    states = []
+    for every, expected in ((0.0, []), (0.5, [2, 4])):
+        run = RunDirectory(tmp_path / str(every))
+        config = tiny_config(class_folders, data=data, batch_size=8, sheet_every=every, epochs=1.0)
+        states.append(pretrain(config, run, console=quiet).state_dict())
+        assert pictures(run) == expected
+    assert same(*states)
+
+
+def test_without_a_queue_there_are_no_pictures_and_the_exhibit_is_without_votes(npz, tmp_path, quiet):
+    run = RunDirectory(tmp_path / "run")
+    pretrain(tiny_config(npz, method=MethodConfig(positives=0)), run, console=quiet)
+    assert pictures(run) == []
+    assert exhibit(run)["gallery"] == []
+
+
+def test_a_finished_run_leaves_an_exhibit_and_makes_it_again_when_resumed(npz, tmp_path, quiet, monkeypatch):
+    run = RunDirectory(tmp_path / "run")
+    with monkeypatch.context() as patch:
+        crash_after(patch, 4)
+        with pytest.raises(Crash):
+            pretrain(tiny_config(npz), run, console=quiet)
+    assert not (run.path / "exhibit").exists(), "not before the end"
+    pretrain(tiny_config(npz), run, console=quiet, resume=True)
+    first = exhibit(run)
+    assert first["step"] == 6
+    (run.path / "exhibit" / "exhibit.json").unlink()
+    pretrain(tiny_config(npz, sheet_every=0.0), run, console=quiet, resume=True)
+    assert exhibit(run) == first
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), torch.OutOfMemoryError("full")])
+def test_an_exhibit_that_cannot_be_written_is_one_line(npz, tmp_path, capsys, monkeypatch, error):
+    def fail(*arguments):
+        raise error
+
+    monkeypatch.setattr(verb, "write_exhibit", fail)
+    run = RunDirectory(tmp_path / "run")
+    state = pretrain(tiny_config(npz), run, console=Console(markup=False, width=300))
+    assert state.step == 6
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "exhibit" in line)
+    why = getattr(error, "strerror", None) or str(error)
+    assert line == f"{run.path / 'exhibit'} could not be written ({why}); the run itself is complete"
+
+
+def shown_by_the_main_rank(ranks, device, npz, folder):
+    states = []
+    for every in (0.0, 0.5):
+        run = RunDirectory(folder / str(every))
+        config = tiny_config(npz, sheet_every=every, device="cpu", epochs=1.0)
+        state = pretrain(config, run, console=Console(quiet=True), ranks=ranks, device=device)
+        states.append(state.state_dict())
+    return same(*states)
+
+
+def test_of_several_ranks_the_main_one_makes_the_pictures_and_no_other_waits_for_them(npz, tmp_path):
+    assert in_ranks(2, shown_by_the_main_rank, str(npz), tmp_path) == [True, True]
+    assert pictures(RunDirectory(tmp_path / "0.0")) == []
+    assert pictures(RunDirectory(tmp_path / "0.5")) == [2, 3]
+    assert exhibit(RunDirectory(tmp_path / "0.0")) == exhibit(RunDirectory(tmp_path / "0.5"))

@@ -35,7 +35,7 @@ def run(tmp_path):
 
 def test_what_may_differ_may_and_what_may_not_is_named(run):
     config = tiny_config("d.npz")
-    for name in ("device", "timeout", "log_every"):
+    for name in ("device", "timeout", "log_every", "sheet_every"):
         assert name in FREE
     require_same_run(replace(config, device="cuda:3", timeout=5.0, source="elsewhere"), run, {"split": "a"})
     require_same_run(replace(config, micro_batch=16), run, {"split": "a"})

@@ -1,15 +1,15 @@
 """A picture of test images and the labelled images that an encoder puts nearest to them."""
 
 import torch
-from PIL import Image, ImageDraw
-from torch import Tensor, nn
+from PIL import Image
+from torch import nn
 
+from semppl.core.drawing import FRAME, NEUTRAL, RIGHT, WRONG, paste_framed
 from semppl.evaluate.scores import NEIGHBOURS, Judge
 from semppl.method.pseudo_labels import nearest
 from semppl.nets.heads import unit
 
-SAME, OTHER, ASKED = "#1a9850", "#d73027", "#000000"
-_FRAME, _GAP = 3, 24
+_GAP = 24
 
 
 def neighbour_sheet(judge: Judge, encoder: nn.Module, *, per_class: int = 2, height: int = 48) -> Image.Image:
@@ -23,7 +23,7 @@ def neighbour_sheet(judge: Judge, encoder: nn.Module, *, per_class: int = 2, hei
     ]
     keys_LF = unit(judge.features(encoder, judge.images_L3HW))
     slots_L = torch.arange(len(keys_LF))
-    cell = height + 2 * _FRAME + 2
+    cell = height + 2 * FRAME + 2
     block = cell * (NEIGHBOURS + 1) + _GAP
     sheet = Image.new("RGB", (block * per_class + _GAP, cell * len(rows) + _GAP), "white")
     for row, shown in enumerate(rows):
@@ -32,19 +32,9 @@ def neighbour_sheet(judge: Judge, encoder: nn.Module, *, per_class: int = 2, hei
             image_3HW = judge.test_images_T3HW[index]
             query_1F = unit(judge.features(encoder, image_3HW[None]))
             _, near_1K = nearest(query_1F, keys_LF, slots_L, min(NEIGHBOURS, len(slots_L)))
-            _paste(sheet, image_3HW, place, height, ASKED)
+            paste_framed(sheet, image_3HW, place, height, NEUTRAL)
             for rank, slot in enumerate(near_1K[0].tolist()):
-                colour = SAME if judge.labels_L[slot] == judge.test_labels_T[index] else OTHER
+                colour = RIGHT if judge.labels_L[slot] == judge.test_labels_T[index] else WRONG
                 beside = (place[0] + _GAP // 2 + cell * (rank + 1), place[1])
-                _paste(sheet, judge.images_L3HW[slot], beside, height, colour)
+                paste_framed(sheet, judge.images_L3HW[slot], beside, height, colour)
     return sheet
-
-
-def _paste(sheet: Image.Image, image_3HW: Tensor, place: tuple[int, int], height: int, frame: str) -> None:
-    left, top = place
-    tile = Image.fromarray(image_3HW.permute(1, 2, 0).numpy()).resize(
-        (height, height), Image.Resampling.NEAREST
-    )
-    corners = (left - _FRAME, top - _FRAME, left + height + _FRAME - 1, top + height + _FRAME - 1)
-    ImageDraw.Draw(sheet).rectangle(corners, fill=frame)
-    sheet.paste(tile, place)

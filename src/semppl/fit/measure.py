@@ -11,8 +11,9 @@ from semppl.core.labels import UNLABELLED
 from semppl.data.dataset import evenly
 from semppl.deploy.predict import share_of
 from semppl.evaluate.bank import ShareTrust, build_bank, precision_by_share
-from semppl.evaluate.exam import MOST, Exam, final_exam, validation_exam
+from semppl.evaluate.exam import MOST, Exam, final_exam, truth_of, validation_exam
 from semppl.evaluate.finetune import FineTuned
+from semppl.evaluate.metrics import confusion_matrix
 from semppl.fit.supervised import fresh, supervised
 from semppl.fit.tuning import Tuning, answers, fine_tuned
 from semppl.fit.verdict import OURS, START, Answer, Row, chosen, examined
@@ -32,6 +33,8 @@ class Measured:
     """The way that the model takes."""
     trust: list[ShareTrust]
     """How often that way is right by the share of the votes, on labels that did not vote."""
+    confusion: list[list[int]] | None = None
+    """Images of the exam by truth (rows) and by what that way answers; None without an exam."""
 
 
 def measure(desk: Desk, online: Projected, seconds: float, *, finetune: bool, baselines: bool) -> Measured:
@@ -39,16 +42,26 @@ def measure(desk: Desk, online: Projected, seconds: float, *, finetune: bool, ba
     exam, validation = final_exam(desk.dataset), validation_exam(desk.dataset)
     if exam is None:
         exam = _own_labels(desk)
-    rows = _frozen(desk, OURS, online.encoder, exam, validation, seconds)
+    rows, said = _frozen(desk, OURS, online.encoder, exam, validation, seconds)
     tuning, tuned = None, None
     if finetune:
         tuning, row, tuned = fine_tuned(desk, online, exam, validation, seconds)
         rows.append(row)
     if baselines:
-        rows += _frozen(desk, START, fresh(desk, pretrained=True), exam, validation, None)
+        rows += _frozen(desk, START, fresh(desk, pretrained=True), exam, validation, None)[0]
         rows.append(supervised(desk, exam, validation, seconds))
     decides = chosen(rows).way
-    return Measured(rows, exam, tuning, decides, _trust(desk, online, decides, tuned))
+    if decides == "fine-tuned" and tuned is not None:
+        said[decides] = answers(desk, tuned, exam)
+    confusion = _confusion(exam, said.get(decides), len(desk.dataset.classes))
+    return Measured(rows, exam, tuning, decides, _trust(desk, online, decides, tuned), confusion)
+
+
+def _confusion(exam: Exam, answer_N: Tensor | None, classes: int) -> list[list[int]] | None:
+    """Labels of training itself are no exam."""
+    if answer_N is None or exam.kind == "training":
+        return None
+    return confusion_matrix(answer_N.cpu(), truth_of(exam, classes), classes).tolist()
 
 
 def _own_labels(desk: Desk) -> Exam:
@@ -69,8 +82,8 @@ def _frozen(
     exam: Exam,
     validation: Exam | None,
     seconds: float | None,
-) -> list[Row]:
-    """k-NN and linear on features that stay as they are."""
+) -> tuple[list[Row], dict[str, Tensor]]:
+    """k-NN and linear on features that stay as they are, and what each answers in the exam."""
     dataset, classes = desk.dataset, len(desk.dataset.classes)
     labelled_LF = desk.features(encoder, dataset.images[dataset.labelled_L])
     labels_L = dataset.labels_M[dataset.labelled_L]
@@ -87,7 +100,8 @@ def _frozen(
         ("linear", lambda of: linear.logits(features(of)).argmax(1)),
         ("k-NN", lambda of: bank.ask(features(of)).labels_N),
     ]
-    return [examined(name, way, answer, exam, validation, seconds) for way, answer in ways]
+    rows = [examined(name, way, answer, exam, validation, seconds) for way, answer in ways]
+    return rows, {way: answer(exam) for way, answer in ways}
 
 
 def _trust(desk: Desk, online: Projected, decides: str, tuned: FineTuned | None) -> list[ShareTrust]:

@@ -5,10 +5,12 @@ Shapes: N images without a label, L images with one, S images whose features are
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+import torch
 from torch import Tensor, nn
 
 from semppl.core.labels import UNLABELLED
@@ -22,12 +24,15 @@ from semppl.fit.sheet import Tile, sheet
 from semppl.fit.tuning import Tuning
 from semppl.nets.heads import Projected
 from semppl.protocols.desk import Desk
+from semppl.train.exhibit import FOLDER, VERSION
 from semppl.train.progress import StageProgress
+from semppl.train.tiles import PER_SHEET, write_tiles
 
 PREDICTIONS, NEXT, SUSPICIOUS = "predictions.csv", "label_next.csv", "suspicious_labels.csv"
 # images worth a label that are named: two for each class, within these
 _FEWEST, _MOST = 20, 200
 _SHOWN: Final = 48
+ADVICE: Final = "advice.json"
 # share of the votes that another class must have before a label is called suspicious
 _ACCUSING: Final = 0.5
 
@@ -85,8 +90,8 @@ def predict_rest(desk: Desk, model: Model, run: RunDirectory) -> tuple[Tensor, P
     return index_N, said
 
 
-def suggest(desk: Desk, model: Model, index_N: Tensor, said: Predictions, run: RunDirectory) -> int:
-    """label_next.csv and its picture; gives how many images it names."""
+def suggest(desk: Desk, model: Model, index_N: Tensor, said: Predictions, run: RunDirectory) -> list[int]:
+    """label_next.csv and its picture; gives the places of the images that it names."""
     sample = said.sample_S
     answer = Answer(*(part[sample] for part in said.answer))
     count = min(max(_FEWEST, 2 * len(model.classes)), _MOST)
@@ -109,14 +114,14 @@ def suggest(desk: Desk, model: Model, index_N: Tensor, said: Predictions, run: R
         for place, one in zip(places, chosen, strict=True)
     ]
     _draw(desk, tiles, run.path / "label_next.png")
-    return len(rows)
+    return places
 
 
-def suspect(desk: Desk, online: Projected, run: RunDirectory) -> tuple[int, float]:
+def suspect(desk: Desk, online: Projected, run: RunDirectory) -> tuple[list[int], float]:
     """suspicious_labels.csv and its picture: by the pre-trained encoder, not by one fitted to the labels.
 
-    Gives how many there are, and the share of all labels that the others' votes confirm: what a suspicion is
-    worth.
+    Gives the places of their images, and the share of all labels that the others' votes confirm: what a
+    suspicion is worth.
     """
     index_L = (desk.given_M != UNLABELLED).nonzero().squeeze(1)
     features_LF = desk.features(online.encoder, desk.dataset.images[index_L])
@@ -136,7 +141,24 @@ def suspect(desk: Desk, online: Projected, run: RunDirectory) -> tuple[int, floa
     ]
     _draw(desk, tiles, run.path / "suspicious_labels.png")
     confirmed_L = (answer.labels_N == bank.labels_L)[bank.asked_L]
-    return len(rows), float(confirmed_L.float().mean()) if len(confirmed_L) else 0.0
+    return places, float(confirmed_L.float().mean()) if len(confirmed_L) else 0.0
+
+
+def show_advice(desk: Desk, places: Sequence[int], run: RunDirectory) -> None:
+    """Thumbnails of images that advice is about, each once, and at most a sheet of them: exhibit/advice.json.
+
+    The list comes last and goes first, so where it is, its sheet is there and fits.
+    """
+    folder, shown = run.path / FOLDER, list(dict.fromkeys(places))[:PER_SHEET]
+    folder.mkdir(exist_ok=True)
+    (folder / ADVICE).unlink(missing_ok=True)
+    images = desk.dataset.images[torch.tensor(shown, dtype=torch.long)]
+    content = {
+        "version": VERSION,
+        "tiles": write_tiles(folder, "advice", images, workers=desk.workers),
+        "name": [desk.dataset.names[place] for place in shown],
+    }
+    write_text(folder / ADVICE, json.dumps(content) + "\n")
 
 
 def _draw(desk: Desk, tiles: Sequence[Tile], file: Path) -> None:

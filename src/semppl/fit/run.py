@@ -23,6 +23,7 @@ from semppl.fit.outcome import (
     export,
     final_model,
     predict_rest,
+    show_advice,
     suggest,
     suspect,
 )
@@ -30,6 +31,7 @@ from semppl.fit.plan import planned
 from semppl.fit.settings import SETTINGS, FitSettings
 from semppl.fit.verdict import table, verdict
 from semppl.protocols.desk import Desk
+from semppl.report.run import write_report
 from semppl.train.device import choose_device
 from semppl.train.interrupt import Interrupted
 from semppl.train.prepare import announce_data, load_for, resolved_for
@@ -104,17 +106,21 @@ def _after(desk: Desk, state: TrainState, run: RunDirectory, settings: FitSettin
     difference = export(model, run.model, desk)
     predicted = predict_rest(desk, model, run)
     lines = [f"model: {run.model} (read again: probabilities differ by at most {difference:.1e})"]
+    advised: list[int] = []
     if predicted is not None:
         lines.append(f"a label for each of {len(predicted[0]):,} images: {run.path / PREDICTIONS}")
-        count = suggest(desk, model, *predicted, run)
-        lines.append(f"{count} images to label next: {run.path / NEXT}")
+        advised = suggest(desk, model, *predicted, run)
+        lines.append(f"{len(advised)} images to label next: {run.path / NEXT}")
     suspects, confirmed = suspect(desk, online, run)
     lines.append(
-        f"{suspects} given labels to look at again, outvoted by the others, whose votes confirm "
+        f"{len(suspects)} given labels to look at again, outvoted by the others, whose votes confirm "
         f"{confirmed:.0%} of all: {run.path / SUSPICIOUS}"
     )
+    show_advice(desk, [*advised, *suspects], run)
     words = verdict(found.rows, found.exam)
     _write(desk, run, state, found, words)
+    if (page := write_report(run)) is not None:
+        lines.append(f"all of it to look at: {page}")
     for line in (*lines, f"label other images with: semppl predict {run.path} FOLDER", words):
         desk.say(line)
 
@@ -180,6 +186,8 @@ def _write(desk: Desk, run: RunDirectory, state: TrainState, found: Measured, wo
         "rows": [row.as_json() for row in found.rows],
         "numbers": [asdict(row.number) for row in found.rows],
         "model_decides_by": found.decides,
+        "classes": list(desk.dataset.classes),
+        "confusion": found.confusion,
         "finetuning": None if found.tuning is None else asdict(found.tuning),
         "votes": [
             {**line._asdict(), "precision": line.precision if line.count else None} for line in found.trust

@@ -28,7 +28,7 @@ def weight_of(positives: Positives) -> Tensor:
 
 
 @torch.no_grad()
-def sample_positives(
+def draw_slots(
     labels_B: Tensor,
     queue: LabelledQueue,
     anchors: int,
@@ -36,12 +36,12 @@ def sample_positives(
     generator: torch.Generator | None = None,
     *,
     mirrored: bool = False,
-) -> Positives:
-    """Draw `count` entries of queue j for each (anchor view i, target view j, image), with replacement.
+) -> tuple[Tensor, Tensor]:
+    """Slots [A, V, P, B] of uniform draws with replacement, and for which images there are any [B].
 
     Slots are sorted by label once; a draw is a position inside the run of its label, so memory grows with
     the draws and with C, never with B×C. With `mirrored`, (i, j) and (j, i) draw the same slots for large i
-    and j.
+    and j. Where there are none, a slot means nothing.
     """
     labels_B = labels_B.to(queue.labels_C)
     # short integers are sorted in fewer passes
@@ -53,7 +53,6 @@ def sample_positives(
     class_B = labels_B.where(known_B, 0)
     start_B = edges_Y1[class_B]
     size_B = (edges_Y1[class_B + 1] - start_B) * known_B
-    found_B = size_B > 0
     shape = (anchors, queue.views, count, len(labels_B))
     # 62 random bits modulo the size of a class: uniform to 1 in 10^13, in exact integer arithmetic
     device = generator.device if generator is not None else order_C.device
@@ -62,8 +61,23 @@ def sample_positives(
         large = bits_AVPB[: queue.views]
         upper_VV = torch.ones(queue.views, queue.views, dtype=torch.bool, device=large.device).triu()
         bits_AVPB[: queue.views] = large.where(upper_VV[:, :, None, None], large.transpose(0, 1))
-    slots_AVPB = order_C[(start_B + bits_AVPB % size_B.clamp(min=1)).clamp(max=queue.capacity - 1)]
-    views_V11 = torch.arange(queue.views, device=order_C.device)[:, None, None]
+    place_AVPB = (start_B + bits_AVPB % size_B.clamp(min=1)).clamp(max=queue.capacity - 1)
+    return order_C[place_AVPB], size_B > 0
+
+
+@torch.no_grad()
+def sample_positives(
+    labels_B: Tensor,
+    queue: LabelledQueue,
+    anchors: int,
+    count: int,
+    generator: torch.Generator | None = None,
+    *,
+    mirrored: bool = False,
+) -> Positives:
+    """Draw `count` entries of queue j for each (anchor view i, target view j, image): see `draw_slots`."""
+    slots_AVPB, found_B = draw_slots(labels_B, queue, anchors, count, generator, mirrored=mirrored)
+    views_V11 = torch.arange(queue.views, device=slots_AVPB.device)[:, None, None]
     hidden_B1 = ~found_B[:, None]
     stored_VCD = queue.predictions_VCD
     return Positives(

@@ -1,10 +1,13 @@
-"""Lines of metrics as TensorBoard shows them."""
+"""Lines of metrics, and pictures, as TensorBoard shows them."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
 
+import numpy as np
+from PIL import Image
 from torch.utils.tensorboard import SummaryWriter
 
 from semppl.train.checkpoint import Say
@@ -34,10 +37,17 @@ class Curves:
 
     def write(self, row: dict[str, Any]) -> None:
         """One line."""
+        self._try(lambda writer: write_curves(writer, row))
+
+    def show(self, name: str, picture: Image.Image, step: int) -> None:
+        """One picture."""
+        self._try(lambda writer: writer.add_image(name, np.asarray(picture), step, dataformats="HWC"))
+
+    def _try(self, write: Callable[[SummaryWriter], object]) -> None:
         if self._writer is None:
             return
         try:
-            write_curves(self._writer, row)
+            write(self._writer)
         except OSError as error:
             self._end(error)
 

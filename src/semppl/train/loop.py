@@ -28,6 +28,8 @@ class Cadence:
     log: int
     probe: int
     checkpoint: int
+    sheet: int = 0
+    """0: never."""
 
 
 @final
@@ -36,7 +38,8 @@ class Loop:
     """Trains to the end, or until a signal; every way out leaves a checkpoint behind, or the last good one.
 
     `advance` hears of each step, `report` of each line of metrics; `writer` keeps both on disk and belongs to
-    the main rank alone. `hint` tells the person who stopped it how to go on.
+    the main rank alone, and so does `show`, which makes a picture. `hint` tells the person who stopped it how
+    to go on.
     """
 
     training: Training
@@ -49,6 +52,7 @@ class Loop:
     advance: Callable[[int], None]
     report: Report
     hint: str
+    show: Callable[[], None] | None = None
 
     def run_(self) -> None:
         """All steps that are left."""
@@ -85,12 +89,19 @@ class Loop:
         row |= self.tally.flush_() | pace.measured()
         if self.recovery.skipped:
             row["skipped_steps"] = self.recovery.skipped
-        if state.step % self.cadence.probe < self.cadence.log or state.step == self.training.total_steps:
+        if self._due(self.cadence.probe):
             row |= self.probe(state.online.encoder)
         if self.writer is not None:
             self.writer.row(row)
         self.report(row)
+        if self.show is not None and self.cadence.sheet and self._due(self.cadence.sheet):
+            self.show()
         pace.restart()
+
+    def _due(self, every: int) -> bool:
+        """With the first line of metrics after so many steps, and with the last."""
+        step = self.training.state.step
+        return step % every < self.cadence.log or step == self.training.total_steps
 
     def _save(self, stop: Stopper) -> None:
         """Hand over a checkpoint, once the one before it is on disk."""

@@ -10,15 +10,15 @@ import torch
 from rich.console import Console
 
 from semppl.config import Config, required
-from semppl.core.errors import UserError
+from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.data.dataset import Dataset
 from semppl.data.scan import bad_table
-from semppl.data.streaming import StreamingFeed
 from semppl.train.build import Training, build_training
 from semppl.train.checkpoint import Say
 from semppl.train.curves import Curves
 from semppl.train.device import choose_device, describe_device
+from semppl.train.exhibit import FOLDER, write_exhibit
 from semppl.train.feed import Feed
 from semppl.train.loop import Cadence, Loop
 from semppl.train.monitor import Probe, Tally
@@ -27,6 +27,7 @@ from semppl.train.progress import ProgressReport
 from semppl.train.ranks import ALONE, Ranks
 from semppl.train.recovery import Recovery
 from semppl.train.resume import job, require_same_step, restarted, resume_
+from semppl.train.sheet import positives_sheet
 from semppl.train.start import start_from_
 from semppl.train.state import TrainState
 from semppl.train.writer import Writer
@@ -91,6 +92,8 @@ def pretrain(
             _loop_(training, run, prepared, facts, progress, say, aloud, hint)
         finally:
             _end_feed(training.feed, aloud)
+        if ranks.main:
+            _exhibit(training, run, prepared, say)
         return training.state
 
 
@@ -139,8 +142,6 @@ def _preprocessing(training: Training, config: Config) -> dict[str, Any]:
 
 
 def _end_feed(feed: Feed, say: Say) -> None:
-    if not isinstance(feed, StreamingFeed):
-        return
     feed.close()
     _say_incidents(feed, say)
     for problem in sorted(feed.unreadable)[:10]:
@@ -148,8 +149,17 @@ def _end_feed(feed: Feed, say: Say) -> None:
 
 
 def _say_incidents(feed: Feed, say: Say) -> None:
-    while isinstance(feed, StreamingFeed) and feed.incidents:
+    while feed.incidents:
         say(feed.incidents.pop(0))
+
+
+def _exhibit(training: Training, run: RunDirectory, prepared: Prepared, say: Say) -> None:
+    """Something to look at; the run is done, and does not fail for want of it."""
+    try:
+        write_exhibit(run, training, prepared.config, prepared.dataset)
+    except (OSError, RunError, torch.OutOfMemoryError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        say(f"{run.path / FOLDER} could not be written ({why}); the run itself is complete")
 
 
 def _device_of(config: Config, given: torch.device | None) -> torch.device:
@@ -194,6 +204,12 @@ def _loop_(
             if curves is not None:
                 curves.write(row)
 
+        def show() -> None:
+            if curves is not None:
+                picture = positives_sheet(training, config, dataset)
+                curves.show("semantic positives", picture, training.state.step)
+
+        sheets = curves is not None and training.state.queue is not None and config.sheet_every > 0
         stack.enter_context(progress)
         Loop(
             training=training,
@@ -204,10 +220,12 @@ def _loop_(
                 log=required(config.log_every),
                 probe=config.steps_of(config.probe_every, num_images),
                 checkpoint=config.steps_of(config.checkpoint_every, num_images),
+                sheet=config.steps_of(config.sheet_every, num_images) if sheets else 0,
             ),
             writer=writer,
             facts=facts,
             advance=progress.advance,
             report=report,
             hint=hint,
+            show=show,
         ).run_()

@@ -26,6 +26,7 @@ FREE: Final = frozenset(
         "timeout",
         "log_every",
         "probe_every",
+        "sheet_every",
         "checkpoint_every",
         "keep_checkpoints",
         "data.labels",

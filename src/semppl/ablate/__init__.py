@@ -1,0 +1,1 @@
+"""The paper's analysis tables by name, on the data at hand."""

@@ -1,0 +1,134 @@
+"""From a table to its cells: each row in each seed, named by what it changes, checked before anything is
+trained.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+import torch
+from rich.console import Console
+
+from semppl.ablate.cell import Cell
+from semppl.ablate.settings import AblateFlags, labels_per_class
+from semppl.ablate.table import Table, applied
+from semppl.ablate.tables import build_table
+from semppl.config import Config
+from semppl.core.errors import UserError
+from semppl.core.rundir import RunDirectory
+from semppl.data.dataset import Dataset
+from semppl.data.splits import digest, split_table
+from semppl.evaluate.exam import final_exam
+from semppl.train.prepare import load_for, resolved_for
+from semppl.train.resume import require_same_run
+
+
+@final
+class Shelf:
+    """Data of the cells: the same labels of the same images are read once, and one set is held at a time."""
+
+    def __init__(self, device: torch.device, console: Console) -> None:
+        self._device, self._console = device, console
+        self._held: tuple[object, Dataset] | None = None
+
+    def get(self, config: Config) -> Dataset:
+        """The data of a configuration."""
+        key = data_of(config)
+        if self._held is None or self._held[0] != key:
+            self._held = None
+            self._held = (key, load_for(config, self._device, self._console))
+        return self._held[1]
+
+
+def data_of(config: Config) -> tuple[object, ...]:
+    """What decides on the data of a cell."""
+    fixed = replace(config.data, split_seed=config.split_seed, validation=config.data.validation or 0.0)
+    return config.source, fixed, config.method.labels == "oracle"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A table with its cells."""
+
+    table: Table
+    base: Config
+    """Resolved, of the first seed."""
+    seeds: Sequence[int]
+    grid: Mapping[tuple[str, int], Cell]
+    """(name of the row, seed) → its cell; rows that compute the same share one."""
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """Each once, seed by seed, so that a table which is cut short is fair to its rows."""
+        ordered = [self.grid[row.name, seed] for seed in self.seeds for row in self.table.rows]
+        return list({cell.name: cell for cell in ordered}.values())
+
+
+def plan_cells(config: Config, name: str, flags: AblateFlags, out: Path, dataset: Dataset) -> Plan:
+    """Everything that the data decides is decided once, for the configuration as it is: a row then differs
+    from another in what it is about, and in nothing that follows from it.
+    """
+    base = resolved_for(config, dataset)
+    table = build_table(name, base, labels_per_class(flags))
+    seeds = range(config.seed, config.seed + flags.seeds)
+    grid = {}
+    for seed in seeds:
+        split = seed if config.data.split_seed is None else config.data.split_seed
+        of_seed = replace(base, seed=seed, data=replace(base.data, split_seed=split))
+        for row in table.rows:
+            slug, changed = applied(row, of_seed)
+            cell = f"{slug}-seed{seed}"
+            complete = resolved_for(changed, dataset)
+            grid[row.name, seed] = Cell(cell, complete, out / cell, len(dataset.labels_M))
+    return Plan(table, base, seeds, grid)
+
+
+def foreign_cells(plan: Plan, shelf: Shelf, *, overwrite: bool) -> list[Cell]:
+    """Cells in whose place another run is: refused, unless they may be overwritten.
+
+    The data of every cell that is there already is read again and compared, finished or not; of the others
+    that of the first seed is, so that what it lacks is known now.
+    """
+    foreign = []
+    first = {plan.grid[row.name, plan.seeds[0]].name for row in plan.table.rows}
+    for cell in sorted(plan.cells, key=lambda cell: str(data_of(cell.config))):
+        there = cell.run.exists
+        if not there:
+            cell.run.require_free(overwrite=False, resumable=False)
+        if there or cell.name in first:
+            dataset = shelf.get(cell.config)
+            if final_exam(dataset, most=1) is None:
+                raise UserError(
+                    f"{dataset.name}: nothing to measure on: give --test, or withhold labels with "
+                    "--labels-per-class"
+                )
+            if there and (problem := _difference(cell, dataset)) is not None:
+                if not overwrite:
+                    raise UserError(f"{problem} (another --out keeps it, --overwrite replaces it)")
+                foreign.append(cell)
+    return foreign
+
+
+def _difference(cell: Cell, dataset: Dataset) -> str | None:
+    """Why a run is not this cell's, in words."""
+    facts = {"split": digest(split_table(dataset)), "data": dataset.fingerprint}
+    try:
+        require_same_run(cell.config, cell.run, facts)
+    except UserError as error:
+        return str(error)
+    known = _environment(cell.run).get("data_sha256")
+    if known is not None and known != facts["data"]:
+        return f"{cell.path} was trained on other images"
+    return None
+
+
+def _environment(run: RunDirectory) -> dict[str, Any]:
+    """Nothing where the run was killed at its very start."""
+    with suppress(OSError, ValueError):
+        content = json.loads(run.environment.read_text())
+        return content if isinstance(content, dict) else {}
+    return {}

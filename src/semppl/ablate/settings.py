@@ -1,0 +1,59 @@
+"""The flags of `semppl ablate` that are not those of a run, and the names of its tables. No torch here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from semppl.core.errors import UserError, choose
+
+TABLES: Final[Mapping[str, str]] = {
+    "base": "base objective: ReLICv2, BYOL and SimCLR, each with and without semantic positives",
+    "parts": "without pseudo-labels, and without semantic positives",
+    "oracle": "true labels choose the positives: an upper bound",
+    "positives": "number of semantic positives",
+    "epochs": "length of training",
+    "voting": "view voting on and off",
+    "k": "neighbours of a ballot",
+    "queue": "length of the queue",
+    "alpha": "weight of the semantic loss",
+    "labels": "labels for each class, with and without semantic positives",
+}
+"""Name → what is varied."""
+PER_CLASS: Final = (1, 2, 4, 10, 25)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AblateFlags:
+    """See the verb."""
+
+    per_class: tuple[int, ...] = ()
+    """Of the table labels: how many labels each class keeps; by default 1 2 4 10 25."""
+    seeds: int = 1
+    """How many seeds, from --seed on; the table then has mean and standard deviation, and a verdict that
+    knows how far chance goes."""
+    jobs: int = 1
+    """Cells that are trained at a time, each in a process of its own; they share the cores."""
+    out: Path | None = None
+    """Where cells and tables go; by default runs/ablate-NAME. Tables of one configuration share cells."""
+    overwrite: bool = False
+    """Replace cells that were made with another configuration; finished ones of this configuration stay."""
+    debug: bool = False
+    """Show the traceback of an error."""
+
+
+def check_flags(table: str, flags: AblateFlags) -> None:
+    """Refuse what cannot work, before anything runs."""
+    choose(TABLES, table, "table")
+    for flag, value in (("--seeds", flags.seeds), ("--jobs", flags.jobs)):
+        if value < 1:
+            raise UserError(f"{flag} is {value}: it must be at least 1")
+    if flags.per_class and table != "labels":
+        raise UserError(f"--per-class is of the table labels: leave it out of {table}")
+    if wrong := [count for count in flags.per_class if count < 1]:
+        raise UserError(f"--per-class is {wrong[0]}: it must be at least 1")
+
+
+def labels_per_class(flags: AblateFlags) -> tuple[int, ...]:
+    """Rows of the table labels: each once, ascending."""
+    return tuple(sorted(set(flags.per_class or PER_CLASS)))

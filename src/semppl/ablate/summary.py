@@ -1,0 +1,151 @@
+"""What the cells of a table found, row by row, over seeds. No torch here."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from semppl.ablate.cell import Score
+from semppl.ablate.direction import (
+    SAME_PSEUDO,
+    SAME_TOP1,
+    Difference,
+    Verdict,
+    difference,
+    signed,
+    verdict,
+)
+from semppl.ablate.table import PSEUDO, Row, Table
+
+Metric = Literal["linear", "knn", "pseudo"]
+NOTHING: Final = "–"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A table, and the scores of its finished cells."""
+
+    table: Table
+    seeds: Sequence[int]
+    scores: Mapping[tuple[str, int], Score]
+    """(name of the row, seed) → score; cells that are not finished are not in it."""
+
+    def values(self, row: str, metric: Metric) -> dict[int, float]:
+        """Seed → value, where there is one."""
+        found = {}
+        for seed in self.seeds:
+            score = self.scores.get((row, seed))
+            value = None if score is None else getattr(score, metric)
+            if value is not None:
+                found[seed] = value
+        return found
+
+    def difference(self, row: Row, metric: Metric) -> Difference | None:
+        """To the row it is compared with, over the seeds that both have."""
+        if row.against is None:
+            return None
+        ours, reference = self.values(row.name, metric), self.values(row.against, metric)
+        both = [seed for seed in ours if seed in reference]
+        return difference([ours[seed] for seed in both], [reference[seed] for seed in both])
+
+    def judged(self, row: Row, metric: Metric) -> Verdict:
+        """Whether the direction is the paper's."""
+        pseudo = metric == "pseudo"
+        paper = self.table.paper_differences(row, pseudo=pseudo)
+        return verdict(self.difference(row, metric), paper, SAME_PSEUDO if pseudo else SAME_TOP1)
+
+    @property
+    def missing(self) -> list[str]:
+        """Rows and seeds without a score, in words."""
+        lines = []
+        for row in self.table.rows:
+            lacking = [str(seed) for seed in self.seeds if (row.name, seed) not in self.scores]
+            if lacking:
+                lines.append(f"{row.name}: seed {', '.join(lacking)}")
+        return lines
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean, with the standard deviation over seeds where there are several."""
+    if not values:
+        return NOTHING
+    mean = f"{statistics.mean(values):.1f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.1f}"
+
+
+def directions(summary: Summary) -> list[str]:
+    """A line for each row that is compared: linear accuracy, and pseudo-labels where the paper has them."""
+    lines = []
+    for row in summary.table.rows:
+        if row.against is None:
+            continue
+        lines.append(_direction(summary, row, "linear"))
+        if "pseudo" in _compared(summary, row):
+            lines.append(_direction(summary, row, "pseudo"))
+    return lines
+
+
+def _direction(summary: Summary, row: Row, metric: Metric) -> str:
+    what = "pseudo-labels" if metric == "pseudo" else "linear"
+    ours = summary.difference(row, metric)
+    paper = summary.table.paper_differences(row, pseudo=metric == "pseudo")
+    said = f"paper {' and '.join(signed(each) for each in paper) or NOTHING}, ours {ours or NOTHING}"
+    return f"{row.name} against {row.against}, {what}: {said}: {summary.judged(row, metric)}"
+
+
+def headline(summary: Summary) -> str:
+    """All directions in one line."""
+    words = [
+        summary.judged(row, metric).word for row in summary.table.rows for metric in _compared(summary, row)
+    ]
+    if not words:
+        return "nothing is compared with the paper"
+    counts = [f"{words.count(word)} × {word}" for word in dict.fromkeys(words)]
+    alone = "" if len(summary.seeds) > 1 else "; one seed cannot tell much"
+    compared = f"{len(words)} difference{'s' if len(words) > 1 else ''}"
+    return f"direction against the paper, of {compared}: {', '.join(counts)}{alone}"
+
+
+def _compared(summary: Summary, row: Row) -> list[Metric]:
+    """What both have; pseudo-labels where any are known."""
+    metrics: list[Metric] = []
+    if summary.table.paper_differences(row, pseudo=False):
+        metrics.append("linear")
+    if summary.table.paper_differences(row, pseudo=True) and summary.values(row.name, "pseudo"):
+        metrics.append("pseudo")
+    return metrics
+
+
+def columns(table: Table) -> list[str]:
+    """Of the page."""
+    paper = [f"paper {column}" if column == PSEUDO else f"paper, {column} labels" for column in table.columns]
+    return ["row", *paper, "linear", "k-NN", "pseudo-labels right", "difference, linear"]
+
+
+def lines(summary: Summary) -> list[list[str]]:
+    """The rows under them; a difference says to which row."""
+    found = []
+    for row in summary.table.rows:
+        against = summary.difference(row, "linear")
+        last = NOTHING if against is None else f"{against} (to {row.against})"
+        found.append([row.name, *_paper(summary.table, row), *_ours(summary, row), last])
+    return found
+
+
+NARROW: Final = ("row", "paper", "linear", "k-NN", "pseudo-labels")
+
+
+def narrow_lines(summary: Summary) -> list[list[str]]:
+    """The same for a console."""
+    return [
+        [row.name, " / ".join(_paper(summary.table, row)), *_ours(summary, row)] for row in summary.table.rows
+    ]
+
+
+def _paper(table: Table, row: Row) -> list[str]:
+    return [f"{row.paper[column]:.1f}" if column in row.paper else NOTHING for column in table.columns]
+
+
+def _ours(summary: Summary, row: Row) -> list[str]:
+    metrics: list[Metric] = ["linear", "knn", "pseudo"]
+    return [spread(list(summary.values(row.name, metric).values())) for metric in metrics]

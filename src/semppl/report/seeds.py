@@ -1,0 +1,174 @@
+"""Several runs: which differ in the seed alone, their means, and the differences between such groups."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, Final
+
+from semppl.report.collect import Run
+
+Key = tuple[str, str]
+"""(evaluation, number)."""
+
+# where a run ran, and how often it spoke: no part of what it computed
+_MACHINE: Final = frozenset(
+    {
+        *(
+            "device",
+            "precision",
+            "speed",
+            "micro_batch",
+            "timeout",
+            "log_every",
+            "probe_every",
+            "sheet_every",
+        ),
+        *("checkpoint_every", "keep_checkpoints"),
+        *("data.root", "data.workers", "data.feed", "data.allow_unreadable"),
+    }
+)
+# of files that may lie elsewhere on another machine, the name alone
+_FILES: Final = ("data.labels", "data.test")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of one configuration."""
+
+    name: str
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Over the runs of a group that have the number."""
+
+    value: float
+    deviation: float | None
+    """None for a single run."""
+    count: int
+
+    def __str__(self) -> str:
+        said = f"{self.value:.1f}"
+        return said if self.deviation is None else f"{said} ± {self.deviation:.1f} ({self.count})"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A group minus the first one, in one number."""
+
+    key: Key
+    group: str
+    value: float
+    deviation: float | None
+    """Of the differences seed by seed; without common seeds that of two single, independent runs."""
+    by_seed: Mapping[int, float]
+    """Empty where no seed is common."""
+
+
+def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """All values by dotted name."""
+    values: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            values |= flat(value, f"{prefix}{name}.")
+        else:
+            values[f"{prefix}{name}"] = value
+    return values
+
+
+def decisive(run: Run) -> dict[str, str]:
+    """What decides on the numbers, but the seed: values as text, the data by what is in it."""
+    values = {name: value for name, value in flat(run.config).items() if name not in _MACHINE}
+    seed = values.pop("seed", None)
+    if values.get("data.split_seed") in (None, seed):
+        values.pop("data.split_seed", None)
+    for name in _FILES:
+        if values.get(name):
+            values[name] = PurePath(str(values[name])).name
+    if sha256 := run.environment.get("data_sha256"):
+        values["source"] = f"{PurePath(str(values.get('source', ''))).name} ({str(sha256)[:8]})"
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def grouped(runs: Sequence[Run]) -> list[Group]:
+    """In the order of their first runs, named by what distinguishes them."""
+    found: dict[tuple[tuple[str, str], ...], list[Run]] = {}
+    for run in runs:
+        found.setdefault(tuple(sorted(decisive(run).items())), []).append(run)
+    settings = [dict(key) for key in found]
+    names = _names(settings, list(found.values()))
+    return [Group(name, tuple(members)) for name, members in zip(names, found.values(), strict=True)]
+
+
+def distinguishing(settings: Sequence[Mapping[str, str]]) -> list[str]:
+    """Names of the values that are not the same everywhere."""
+    names = dict.fromkeys(name for each in settings for name in each)
+    return [name for name in names if len({each.get(name) for each in settings}) > 1]
+
+
+def _names(settings: Sequence[Mapping[str, str]], members: Sequence[Sequence[Run]]) -> list[str]:
+    """Short ones by the values that differ; where these are many, by the names of the runs."""
+    if len(settings) == 1:
+        return ["all runs"]
+    differing = distinguishing(settings)
+    if 0 < len(differing) <= 3:
+        return [
+            ", ".join(f"{name.rsplit('.', 1)[-1]} {each.get(name, 'none')}" for name in differing)
+            for each in settings
+        ]
+    return [f"{runs[0].name} …" if len(runs) > 1 else runs[0].name for runs in members]
+
+
+def values_of(run: Run) -> dict[Key, float]:
+    """All numbers of a run."""
+    return {(each.name, number.name): number.value for each in run.evaluations for number in each.numbers}
+
+
+def means(groups: Sequence[Group]) -> dict[Key, list[Mean | None]]:
+    """For each number, in the order of the files, one value for each group."""
+    tables = [[values_of(run) for run in group.runs] for group in groups]
+    keys = dict.fromkeys(key for table in tables for values in table for key in values)
+    return {key: [_mean([row[key] for row in table if key in row]) for table in tables] for key in keys}
+
+
+def _mean(values: Sequence[float]) -> Mean | None:
+    if not values:
+        return None
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    return Mean(statistics.fmean(values), deviation, len(values))
+
+
+def group_differences(groups: Sequence[Group]) -> list[Difference]:
+    """Of each later group against the first: seed by seed where both have a seed, else of the means."""
+    found = []
+    for key in means(groups):
+        first = _by_seed(groups[0], key)
+        for group in groups[1:]:
+            other = _by_seed(group, key)
+            if first and other:
+                found.append(_difference(key, group.name, first, other))
+    return found
+
+
+def _by_seed(group: Group, key: Key) -> dict[int, float]:
+    """Runs of one seed count once, with their mean; a run whose seed is not known has one of its own."""
+    values: dict[int, list[float]] = {}
+    for place, run in enumerate(group.runs):
+        if (value := values_of(run).get(key)) is not None:
+            values.setdefault(-1 - place if run.seed is None else run.seed, []).append(value)
+    return {seed: statistics.fmean(each) for seed, each in values.items()}
+
+
+def _difference(key: Key, name: str, first: Mapping[int, float], other: Mapping[int, float]) -> Difference:
+    common = sorted(seed for seed in first.keys() & other.keys() if seed >= 0)
+    if common:
+        by_seed = {seed: other[seed] - first[seed] for seed in common}
+        deviation = statistics.stdev(by_seed.values()) if len(by_seed) > 1 else None
+        return Difference(key, name, statistics.fmean(by_seed.values()), deviation, by_seed)
+    value = statistics.fmean(other.values()) - statistics.fmean(first.values())
+    both = [list(first.values()), list(other.values())]
+    if min(map(len, both)) < 2:
+        return Difference(key, name, value, None, {})
+    return Difference(key, name, value, sum(statistics.variance(each) for each in both) ** 0.5, {})

@@ -1,0 +1,143 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from tests.conftest import stripes, tiny_config
+
+import semppl.ablate.plan as module
+from semppl.ablate.plan import Shelf, foreign_cells, plan_cells
+from semppl.ablate.settings import AblateFlags
+from semppl.config import DataConfig, to_yaml
+from semppl.core.errors import UserError
+from semppl.data.splits import digest, split_table
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def source(tmp_path):
+    """All labels are given, so that some can be withheld."""
+    truth = np.arange(48) % 3
+    np.savez(tmp_path / "all.npz", x=stripes(truth), y=truth)
+    return tmp_path / "all.npz"
+
+
+@pytest.fixture
+def shelf():
+    return Shelf(CPU, Console(quiet=True))
+
+
+@pytest.fixture
+def make(source, shelf, tmp_path):
+    def plan(table="parts", *, data=None, flags=None, **changes):
+        config = tiny_config(source, data=data or DataConfig(labels_per_class=2), **changes)
+        return plan_cells(config, table, flags or AblateFlags(), tmp_path / "out", shelf.get(config))
+
+    return plan
+
+
+def begin(cell, dataset, **environment):
+    """A run directory as pre-training leaves it."""
+    cell.run.prepare_(to_yaml(cell.config), overwrite=False)
+    cell.run.split_sha256.write_text(f"{digest(split_table(dataset))}  split.csv\n")
+    cell.run.environment.write_text(json.dumps(environment))
+
+
+def test_cells_come_seed_by_seed_and_each_once(make):
+    plan = make(flags=AblateFlags(seeds=2), seed=3)
+    assert [cell.name for cell in plan.cells] == [
+        "default-seed3",
+        "labels-given-seed3",
+        "positives-0-seed3",
+        "default-seed4",
+        "labels-given-seed4",
+        "positives-0-seed4",
+    ]
+    assert {cell.path.parent.name for cell in plan.cells} == {"out"}
+    alpha = make("alpha", method=replace(tiny_config("x").method, alpha=0.2))
+    assert [cell.name for cell in alpha.cells] == ["positives-0-seed0", "default-seed0", "alpha-1-seed0"]
+
+
+def test_what_the_data_decides_is_decided_once_for_all_rows(make):
+    lengths = [cell.config for cell in make("epochs", epochs=6000.0).cells]
+    assert len({config.epochs for config in lengths}) == 4
+    # 18,000 steps: the longest row alone would have taken other values by itself
+    assert len({replace(config, epochs=1.0) for config in lengths}) == 1
+
+
+def test_each_seed_keeps_labels_of_its_own_unless_their_choice_is_given(make):
+    two = AblateFlags(seeds=2)
+    assert [cell.config.split_seed for cell in make(flags=two).cells][::3] == [0, 1]
+    fixed = DataConfig(labels_per_class=2, split_seed=7)
+    assert {cell.config.split_seed for cell in make(data=fixed, flags=two).cells} == {7}
+
+
+def test_the_oracle_needs_truth(make):
+    with pytest.raises(UserError, match="oracle labels need --labels-per-class"):
+        make("oracle", data=DataConfig(validation=0.2))
+
+
+def test_a_cell_of_this_configuration_is_taken_as_it_is(make, shelf):
+    plan = make()
+    dataset = shelf.get(plan.base)
+    begin(plan.cells[0], dataset, data_sha256=dataset.fingerprint)
+    assert foreign_cells(plan, shelf, overwrite=False) == []
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_cell_of_another_configuration_is_refused_before_anything_is_trained(make, shelf, finished):
+    plan = make()
+    begin(plan.cells[2], shelf.get(plan.base))
+    if finished:
+        plan.cells[2].run.evaluations.mkdir()
+    longer = make(epochs=3.0)
+    with pytest.raises(
+        UserError, match=r"positives-0-seed0 was started with other values of --epochs.*--out"
+    ):
+        foreign_cells(longer, shelf, overwrite=False)
+    assert foreign_cells(longer, shelf, overwrite=True) == [longer.cells[2]]
+
+
+def test_another_split_or_other_images_are_refused_too(make, shelf):
+    plan = make()
+    cell, dataset = plan.cells[0], shelf.get(plan.base)
+    begin(cell, dataset, data_sha256="other")
+    with pytest.raises(UserError, match="was trained on other images"):
+        foreign_cells(plan, shelf, overwrite=False)
+    cell.run.environment.write_text("{")
+    assert foreign_cells(plan, shelf, overwrite=False) == []
+    cell.run.split_sha256.write_text("other  split.csv\n")
+    with pytest.raises(UserError, match="another split"):
+        foreign_cells(plan, shelf, overwrite=False)
+
+
+def test_somebodys_own_folder_is_not_a_cell(make, shelf):
+    plan = make()
+    plan.cells[0].path.mkdir(parents=True)
+    (plan.cells[0].path / "thesis.tex").touch()
+    with pytest.raises(UserError, match="is not empty"):
+        foreign_cells(plan, shelf, overwrite=True)
+
+
+def test_what_the_labels_of_a_row_lack_is_known_before_anything_is_trained(make, shelf):
+    plan = make("labels", flags=AblateFlags(per_class=(2, 400)))
+    with pytest.raises(UserError, match="400"):
+        foreign_cells(plan, shelf, overwrite=False)
+
+
+def test_without_anything_to_measure_on_nothing_begins(make, shelf):
+    with pytest.raises(UserError, match="nothing to measure on"):
+        foreign_cells(make(data=DataConfig()), shelf, overwrite=False)
+
+
+def test_the_same_data_is_read_once(make, shelf, monkeypatch):
+    plan = make(flags=AblateFlags(seeds=2))
+    read = []
+    monkeypatch.setattr(module, "load_for", lambda config, *rest: read.append(config.split_seed))
+    fresh = Shelf(CPU, Console(quiet=True))
+    for cell in plan.cells:
+        fresh.get(cell.config)
+    assert read == [0, 1]

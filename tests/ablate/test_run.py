@@ -1,0 +1,184 @@
+import io
+import json
+import signal
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+from tests.ablate.stubs import finish
+from tests.conftest import tiny_config
+
+import semppl.ablate.run as module
+from semppl.ablate.cell import Cell
+from semppl.ablate.pool import End
+from semppl.ablate.run import run_ablate
+from semppl.ablate.settings import AblateFlags
+from semppl.config import to_yaml
+from semppl.core.errors import RunError, UserError
+from semppl.train.interrupt import Interrupted
+
+LINEAR = {"default": 90.0, "labels-given": 85.0, "positives-0": 80.0}
+
+
+def stub_work(cell: Cell, slot: int, jobs: int) -> None:
+    if not cell.run.exists:
+        cell.run.prepare_(to_yaml(cell.config), overwrite=False)
+    slug, _, seed = cell.name.rpartition("-seed")
+    finish(cell, linear=LINEAR.get(slug, 70.0) + int(seed))
+
+
+def in_this_process(cells, work, *, jobs, ended, look, told):
+    for cell in cells:
+        try:
+            work(cell, 0, jobs)
+        except RunError as error:
+            ended(End(cell, 1.0, str(error)))
+        else:
+            ended(End(cell, 1.0))
+        look()
+
+
+@pytest.fixture
+def go(npz, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "run_cells", in_this_process)
+    output = io.StringIO()
+
+    def run(table="parts", *, work=stub_work, flags=None, changes=None, **kwargs):
+        flags = flags or AblateFlags(seeds=2, out=tmp_path / "out")
+        console = Console(file=output, width=120)
+        config = tiny_config(npz, device="cpu", **(changes or {}))
+        trained = []
+
+        def counted(cell, slot, jobs):
+            trained.append(cell.name)
+            work(cell, slot, jobs)
+
+        run.trained, run.text = trained, output
+        return run_ablate(
+            config, table, flags, console, "semppl ablate …", work=counted, measure=lambda *_: 0.5, **kwargs
+        )
+
+    return run
+
+
+def never(cell, slot, jobs):
+    raise AssertionError(cell.name)
+
+
+def test_the_table_is_written_and_finished_cells_are_not_repeated(go, tmp_path):
+    found = go()
+    assert go.trained == [f"{slug}-seed{seed}" for seed in (0, 1) for slug in LINEAR]
+    text = go.text.getvalue()
+    assert "parts: 6 cells" in text
+    assert "6 cells to train, one at a time: about 18 s of pre-training" in text
+    assert "default-seed0: done after 1 s (1 of 6)" in text
+    assert "direction against the paper, of 2 differences: 2 × agrees" in text
+    stored = json.loads((tmp_path / "out" / "parts.json").read_text())
+    assert stored == json.loads(json.dumps(found))
+    assert stored["rows"][1]["changes"] == "--method.labels given"
+    assert stored["configuration"]["epochs"] == 2.0
+    assert "| SemPPL | 68.5 | 76.0 | 90.5 ± 0.7 |" in (tmp_path / "out" / "parts.md").read_text()
+    again = go(work=never)
+    assert go.trained == []
+    assert again["rows"] == found["rows"]
+    assert "6 of them finished" in go.text.getvalue()
+
+
+def test_tables_share_cells_and_more_seeds_add_to_them(go, tmp_path):
+    go(flags=AblateFlags(out=tmp_path / "out"))
+    go("alpha", flags=AblateFlags(seeds=2, out=tmp_path / "out"))
+    assert go.trained == ["alpha-1-seed0", "positives-0-seed1", "default-seed1", "alpha-1-seed1"]
+
+
+def test_a_cell_that_fails_is_named_and_the_others_go_on(go, tmp_path):
+    def work(cell, slot, jobs):
+        if cell.name == "labels-given-seed1":
+            raise RunError("the disk is full")
+        stub_work(cell, slot, jobs)
+
+    with pytest.raises(RunError, match=r"1 of 6 cells failed \(labels-given-seed1\): the table lacks them"):
+        go(work=work)
+    assert len(go.trained) == 6
+    assert "labels-given-seed1: the disk is full (its log: " in go.text.getvalue().replace("\n", "")
+    page = (tmp_path / "out" / "parts.md").read_text()
+    assert "- − pseudo-labels: seed 1\n- labels-given-seed1 failed: the disk is full" in page
+    go()
+    assert go.trained == ["labels-given-seed1"]
+    assert "Missing" not in (tmp_path / "out" / "parts.md").read_text()
+
+
+def test_a_signal_leaves_what_is_finished_and_says_how_to_go_on(go, tmp_path, monkeypatch):
+    def stopped(cells, work, *, jobs, ended, look, told):
+        work(cells[0], 0, jobs)
+        ended(End(cells[0], 1.0))
+        told(1)
+        ended(End(cells[1], 1.0, stopped=True))
+        return signal.SIGTERM
+
+    monkeypatch.setattr(module, "run_cells", stopped)
+    with pytest.raises(Interrupted, match="stopped with 1 of 6 cells finished: the same command") as caught:
+        go()
+    assert caught.value.signum == signal.SIGTERM
+    assert "stopping, once 1 running cell wrote what there is" in go.text.getvalue()
+    assert "labels-given-seed0: stopped, and kept as far as it is" in go.text.getvalue()
+    assert "- SemPPL: seed 1" in (tmp_path / "out" / "parts.md").read_text()
+
+
+def test_nothing_finished_writes_no_table(go, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "run_cells", lambda *_, **__: signal.SIGINT)
+    with pytest.raises(Interrupted, match="0 of 6"):
+        go()
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_configuration_is_refused_or_replaces_its_cells(go, tmp_path):
+    go()
+    longer = {"epochs": 3.0}
+    with pytest.raises(UserError, match="was started with other values of --epochs"):
+        go(changes=longer)
+    assert go.trained == []
+    go(changes=longer, flags=AblateFlags(seeds=2, out=tmp_path / "out", overwrite=True))
+    assert len(go.trained) == 6
+
+
+def test_the_learning_curve_is_drawn(go, tmp_path, npz):
+    with pytest.raises(UserError, match="y_hidden"):  # labels of this file are withheld already
+        go("labels")
+    config = replace(tiny_config("digits", device="cpu", batch_size=16), epochs=0.1)
+    run_ablate(
+        config,
+        "labels",
+        AblateFlags(per_class=(2, 1), out=tmp_path / "curve"),
+        Console(quiet=True),
+        work=stub_work,
+        measure=lambda *_: 0.5,
+    )
+    page = (tmp_path / "curve" / "labels.md").read_text()
+    assert "![learning curve](labels.png)" in page
+    assert (tmp_path / "curve" / "labels.png").stat().st_size > 1000
+    names = {path.name for path in (tmp_path / "curve").iterdir() if path.is_dir()}
+    assert names == {f"labels-{count}{more}-seed0" for count in (1, 2) for more in ("", "-positives-0")}
+    assert "`semppl ablate labels digits --seed 0 --seeds 1`" in page
+
+
+def test_somebodys_own_files_and_runs_are_left_alone(go, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "parts.png").touch()
+    with pytest.raises(UserError, match=r"parts\.png is there already and not ours"):
+        go()
+    (out / "parts.png").unlink()
+    (out / "parts.md").write_text("mine")
+    with pytest.raises(UserError, match=r"parts\.md is there already and not ours"):
+        go()
+    (out / "config.yaml").touch()
+    with pytest.raises(UserError, match="is a run: choose another --out"):
+        go()
+    assert sorted(path.name for path in out.iterdir()) == ["config.yaml", "parts.md"]
+
+
+def test_what_the_machine_lacks_is_refused(go):
+    with pytest.raises(UserError, match="bf16 is for GPUs"):
+        go(changes={"precision": "bf16"})
+    with pytest.raises(UserError, match="oracle labels need --labels-per-class"):
+        go("oracle")

@@ -1,0 +1,37 @@
+import subprocess
+import sys
+
+import pytest
+
+from semppl.ablate.settings import TABLES, AblateFlags, check_flags, labels_per_class
+from semppl.core.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("table", "flags", "words"),
+    [
+        ("votes", {}, "unknown table 'votes': choose from alpha, base"),
+        ("k", {"seeds": 0}, "--seeds is 0: it must be at least 1"),
+        ("k", {"jobs": -1}, "--jobs is -1"),
+        ("k", {"per_class": (1,)}, "--per-class is of the table labels"),
+        ("labels", {"per_class": (4, 0)}, "--per-class is 0"),
+    ],
+)
+def test_what_cannot_work_is_refused(table, flags, words):
+    with pytest.raises(UserError, match=words):
+        check_flags(table, AblateFlags(**flags))
+
+
+def test_every_table_is_taken_as_it_is():
+    for table in TABLES:
+        check_flags(table, AblateFlags())
+
+
+def test_numbers_of_labels_are_each_once_and_ascending():
+    assert labels_per_class(AblateFlags(per_class=(10, 1, 10))) == (1, 10)
+    assert labels_per_class(AblateFlags()) == (1, 2, 4, 10, 25)
+
+
+def test_tables_and_flags_are_known_without_torch():
+    code = "import sys, semppl.ablate.settings, semppl.ablate.tables, semppl.ablate.markdown as m; m.page"
+    subprocess.run([sys.executable, "-c", f"{code}; assert 'torch' not in sys.modules"], check=True)

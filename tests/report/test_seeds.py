@@ -1,0 +1,80 @@
+import math
+
+import pytest
+from tests.report.conftest import measured_run
+
+from semppl.report.collect import collect
+from semppl.report.seeds import Mean, decisive, distinguishing, flat, group_differences, grouped, means
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Two configurations, seeds 0 to 2 of the first and 1 to 3 of the second."""
+
+    def make(seed, value, positives):
+        path = measured_run(tmp_path / f"p{positives}-{seed}", value, seed=seed, method__positives=positives)
+        return collect(path)
+
+    return [
+        *(make(seed, value, 3) for seed, value in enumerate((80.0, 82.0, 87.0))),
+        *(make(seed, value, 0) for seed, value in zip((1, 2, 3), (81.0, 83.0, 70.0), strict=True)),
+    ]
+
+
+def test_runs_that_differ_in_the_seed_alone_are_one_group(runs):
+    one, other = grouped(runs)
+    assert [run.seed for run in one.runs] == [0, 1, 2]
+    assert (one.name, other.name) == ("positives 3", "positives 0")
+    assert [group.name for group in grouped(runs[:3])] == ["all runs"]
+
+
+def test_means_by_hand(runs):
+    found = means(grouped(runs))["knn", "top-1"]
+    assert found[0] == Mean(83.0, pytest.approx(math.sqrt((9 + 1 + 16) / 2)), 3)
+    assert str(found[0]) == "83.0 ± 3.6 (3)"
+    assert str(means(grouped(runs[:1]))["knn", "top-1"][0]) == "80.0"
+
+
+def test_differences_are_paired_by_seed(runs):
+    found = next(each for each in group_differences(grouped(runs)) if each.key == ("knn", "top-1"))
+    assert found.by_seed == {1: -1.0, 2: -4.0}
+    assert (found.group, found.value) == ("positives 0", -2.5)
+    assert found.deviation == pytest.approx(math.sqrt(2 * 1.5**2))
+
+
+def test_without_a_common_seed_means_are_compared(runs):
+    found = group_differences(grouped([runs[0], runs[2], runs[3], runs[5]]))[0]
+    assert found.by_seed == {}
+    assert found.value == pytest.approx(75.5 - 83.5)
+    assert found.deviation == pytest.approx(math.sqrt(24.5 + 60.5))
+    assert group_differences(grouped([runs[0], runs[3]]))[0].deviation is None
+
+
+def test_two_runs_of_one_seed_count_once(tmp_path, runs):
+    again = collect(measured_run(tmp_path / "again", 84.0, seed=1, method__positives=3))
+    found = group_differences(grouped([runs[1], again, runs[3]]))[0]
+    assert found.by_seed == {1: 81.0 - 83.0}
+
+
+def test_where_it_ran_decides_nothing(tmp_path):
+    here = measured_run(tmp_path / "a", seed=0, device="cpu", source="/here/photos")
+    there = measured_run(
+        tmp_path / "b", seed=5, device="cuda", source="/there/photos", data__labels="/there/labels.csv"
+    )
+    assert len(grouped([collect(here), collect(there)])) == 1
+    split = measured_run(tmp_path / "c", seed=5, data__split_seed=0)
+    assert len(grouped([collect(here), collect(split)])) == 2, "another split than its seed's"
+    other = measured_run(tmp_path / "d", data__labels="/data/other.csv")
+    assert decisive(collect(other))["data.labels"] == "other.csv"
+    assert len(grouped([collect(here), collect(other)])) == 2
+
+
+def test_many_differences_are_named_by_runs(tmp_path):
+    one = measured_run(tmp_path / "a", epochs=1.0, batch_size=2, method__k=3, method__positives=0)
+    other = measured_run(tmp_path / "b")
+    assert [group.name for group in grouped([collect(one), collect(other)])] == ["a", "b"]
+
+
+def test_flat_names():
+    assert flat({"a": 1, "b": {"c": 2, "d": {"e": None}}}) == {"a": 1, "b.c": 2, "b.d.e": None}
+    assert distinguishing([{"a": "1", "b": "2"}, {"a": "1"}]) == ["b"]

@@ -1,0 +1,64 @@
+import math
+
+from semppl.report.trust import coverage_over_training, shown_thresholds, trust_over_training
+
+
+def line(epoch, right, known):
+    return {"step": 1, "epoch": epoch, "pseudo/right_by_votes": right, "pseudo/known_by_votes": known}
+
+
+def test_precision_recall_and_coverage_by_hand():
+    # two ballots: 6 images with one vote (2 right), 4 with both (3 right)
+    found = trust_over_training([line(1.0, [0, 2, 3], [0, 6, 4])])
+    (both,) = found.lines
+    assert [(t.votes, t.precision, t.recall, t.coverage) for t in both] == [
+        (1, 0.5, 0.5, 1.0),
+        (2, 0.75, 0.3, 0.4),
+    ]
+    assert found.at_the_end == both
+    assert found.ballots == 2
+
+
+def test_counts_of_a_bin_are_added_and_not_averaged():
+    rows = [line(1.0, [0, 1], [0, 1]), line(2.0, [0, 0], [0, 9])]
+    found = trust_over_training(rows, most=1)
+    assert found.epochs == (2.0,)
+    assert found.lines[0][0].precision == 0.1, "a mean of the precisions would be one half"
+
+
+def test_the_end_is_the_last_tenth():
+    rows = [line(float(i), [0, 0], [0, 10]) for i in range(18)]
+    rows += [line(18.0, [0, 4], [0, 10]), line(19.0, [0, 6], [0, 10])]
+    assert trust_over_training(rows).at_the_end[0].precision == 0.5
+
+
+def test_a_threshold_that_nobody_reaches_has_no_precision():
+    found = trust_over_training([line(1.0, [0, 1, 0], [0, 2, 0])])
+    assert math.isnan(found.lines[0][1].precision)
+    assert found.lines[0][1].coverage == 0
+
+
+def test_lines_that_do_not_fit_are_passed_over():
+    good = line(2.0, [0, 1, 1], [0, 1, 1])
+    odd = [
+        line(1.0, [0, 1], [0, 1]),
+        line(1.0, [0, 1, 1], [0, 1]),
+        line(1.0, "x", [0, 1, 1]),
+        line(1.0, [0, -1, 1], [0, 1, 1]),
+        line(None, [0, 1, 1], [0, 1, 1]),
+        {"step": 3},
+    ]
+    assert trust_over_training([*odd, good]).epochs == (2.0,)
+    assert trust_over_training(odd[1:]) is None
+
+
+def test_without_truth_there_is_coverage():
+    rows = [{"step": 1, "epoch": 1.0, "pseudo/votes": [1, 3, 6]}]
+    assert trust_over_training(rows) is None
+    assert [t.coverage for t in coverage_over_training(rows).lines[0]] == [0.9, 0.6]
+
+
+def test_few_thresholds_are_drawn():
+    assert shown_thresholds(4) == [1, 2, 3, 4]
+    assert shown_thresholds(16) == [1, 5, 8, 12, 16]
+    assert shown_thresholds(1) == [1]
