@@ -34,6 +34,22 @@ def test_a_logarithmic_axis_and_many_lines():
     assert len(looks) == 20, "each can be told apart"
 
 
+def test_a_family_has_one_colour_and_one_entry_in_the_legend():
+    curves = {name: Series((1.0, 2.0), (0.1, 0.2)) for name in ("a0", "b0", "a1")}
+    families = {"a0": "a", "a1": "a", "b0": "<b>"}
+    chart = lines("id", "title", curves, summary="", y="y", families=families)
+    colours = [line["line"]["color"] for line in chart.data]
+    assert colours[0] == colours[2] != colours[1]
+    assert [line["showlegend"] for line in chart.data] == [True, True, False]
+    assert [line["name"] for line in chart.data] == ["a", "&lt;b&gt;", "a"]
+    assert [line["meta"] for line in chart.data] == ["a0", "b0", "a1"]
+    less = lines("id", "title", {"b0": curves["b0"]}, summary="", y="y", families=families)
+    assert less.data[0]["line"]["color"] == colours[1]
+    assert not less.layout["showlegend"]
+    alone = lines("id", "title", curves, summary="", y="y", families=dict.fromkeys(curves, "all"))
+    assert not alone.layout["showlegend"]
+
+
 def test_points_and_intervals():
     chart = checked(
         points("x", "t", {"a": [(1.0, 0.5, "≥ 1")], "b": []}, summary="", x="coverage", y="accuracy")

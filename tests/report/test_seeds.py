@@ -69,6 +69,25 @@ def test_where_it_ran_decides_nothing(tmp_path):
     assert len(grouped([collect(here), collect(other)])) == 2
 
 
+@pytest.mark.parametrize(
+    ("names", "groups"),
+    [
+        (("plain-seed0", "plain-seed1", "k5-seed0", "k5-seed1"), ["plain", "k5"]),
+        (("plain_Seed0", "plain.seed12", "b", "b-seed 3"), ["plain", "b"]),
+        (("a-seed0", "b-seed1", "c-seed0", "c-seed1"), ["positives 3", "positives 0"]),
+        (("a-seed0", "a-seed1", "old/a-seed0", "old/a-seed1"), ["positives 3", "positives 0"]),
+    ],
+    ids=["stems", "spellings", "two names in one group", "one name for two groups"],
+)
+def test_groups_are_named_by_their_folders_where_these_tell_them_apart(tmp_path, names, groups):
+    (tmp_path / "old").mkdir()
+    runs = [
+        collect(measured_run(tmp_path / name, seed=i % 2, method__positives=3 if i < 2 else 0))
+        for i, name in enumerate(names)
+    ]
+    assert [group.name for group in grouped(runs)] == groups
+
+
 def test_many_differences_are_named_by_runs(tmp_path):
     one = measured_run(tmp_path / "a", epochs=1.0, batch_size=2, method__k=3, method__positives=0)
     other = measured_run(tmp_path / "b")

@@ -32,7 +32,7 @@ def test_side_by_side(runs):
 
 def test_differences_are_drawn(runs):
     chart = compared(runs[:4]).difference
-    assert chart.rows[0] == ("knn top-1", "5", "3.586", "6.414")
+    assert chart.rows == [("knn top-1", "5", "3.586", "6.414")], "of an evaluation its first number alone"
     assert "paired by their seeds" in chart.summary
     assert list(chart.data[0]["x"]) == [4.0, 6.0], "seed by seed"
     assert difference_chart(compared(runs[:2]).groups) is None

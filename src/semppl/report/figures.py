@@ -47,28 +47,42 @@ def lines(
     scale: Sequence[str] = PALETTE,
     share: bool = False,
     logarithmic: bool = False,
+    families: Mapping[str, str] | None = None,
 ) -> Chart | None:
-    """Curves over epochs; None where there is nothing to draw."""
+    """Curves over epochs; None where there is nothing to draw.
+
+    Those of a family have one colour, and one entry in the legend.
+    """
     curves = {name: curve for name, curve in curves.items() if curve}
     if not curves:
         return None
     factor = 100 if share else 1
-    data = [
-        {
-            "type": "scatter",
-            "mode": "lines" if len(curve.values) > 1 else "markers",
-            "name": for_plotly(name),
-            "x": [_short(epoch) for epoch in curve.epochs],
-            "y": [_short(factor * value) for value in curve.values],
-            "line": {"color": scale[i % len(scale)], "width": 2, "dash": _DASHES[i // len(scale) % 3]},
-        }
-        for i, (name, curve) in enumerate(curves.items())
-    ]
+    family_of = {name: (families or {}).get(name, name) for name in curves}
+    # also those without a curve here: a family looks the same in all charts
+    order = list(dict.fromkeys([*(families or {}).values(), *family_of.values()]))
+    data = []
+    for name, curve in curves.items():
+        family = family_of[name]
+        i, first = order.index(family), next(each for each in curves if family_of[each] == family)
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines" if len(curve.values) > 1 else "markers",
+                "name": for_plotly(family),
+                "legendgroup": for_plotly(family),
+                "showlegend": name == first,
+                "meta": for_plotly(name),
+                "hovertemplate": "%{meta}: %{y:.4~g}<extra></extra>",
+                "x": [_short(epoch) for epoch in curve.epochs],
+                "y": [_short(factor * value) for value in curve.values],
+                "line": {"color": scale[i % len(scale)], "width": 2, "dash": _DASHES[i // len(scale) % 3]},
+            }
+        )
     layout: dict[str, Any] = {
         "xaxis": {"title": {"text": "epoch"}},
         "yaxis": {"title": {"text": y}, "rangemode": "tozero" if share else "normal"},
         "hovermode": "x unified",
-        "showlegend": len(curves) > 1,
+        "showlegend": len(set(family_of.values())) > 1,
     }
     if logarithmic:
         layout["yaxis"]["type"] = "log"

@@ -1,5 +1,6 @@
 """Several runs: which differ in the seed alone, their means, and the differences between such groups."""
 
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ _MACHINE: Final = frozenset(
         *("data.root", "data.workers", "data.feed", "data.allow_unreadable"),
     }
 )
+_SEED: Final = re.compile(r"[-_ .]*seed[-_ ]?\d+$", re.IGNORECASE)
 # of files that may lie elsewhere on another machine, the name alone
 _FILES: Final = ("data.labels", "data.test")
 
@@ -109,9 +111,14 @@ def distinguishing(settings: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def _names(settings: Sequence[Mapping[str, str]], members: Sequence[Sequence[Run]]) -> list[str]:
-    """Short ones by the values that differ; where these are many, by the names of the runs."""
+    """The runs' own without their seeds, or the values that differ, or the first run of each where these are
+    many.
+    """
     if len(settings) == 1:
         return ["all runs"]
+    stems = [{_SEED.sub("", run.name) for run in runs} for runs in members]
+    if all(len(each) == 1 for each in stems) and len(set[str]().union(*stems)) == len(stems):
+        return [stem for (stem,) in stems]
     differing = distinguishing(settings)
     if 0 < len(differing) <= 3:
         return [

@@ -8,7 +8,7 @@ from semppl.protocols.compare import differences
 from semppl.report.collect import Run
 from semppl.report.curves import Series, series
 from semppl.report.figures import Chart, intervals, lines
-from semppl.report.findings import headline, results_of
+from semppl.report.findings import JOURNEY, headline, results_of
 from semppl.report.seeds import Difference, Group, decisive, distinguishing, group_differences, grouped, means
 
 _SHARED: Final = (
@@ -56,7 +56,7 @@ def compared(runs: Sequence[Run]) -> Comparison:
         warnings=differences(found),
         settings=[(name, tuple(each.get(name, "–") for each in values)) for name in distinguishing(values)],
         without=[names[i] for i, run in enumerate(runs) if run.path not in found],
-        charts=_shared(runs, names),
+        charts=_shared(runs, names, groups),
         difference=difference_chart(groups),
         protocols=sorted(words.items()),
     )
@@ -88,10 +88,15 @@ def overview(runs: Sequence[Run], groups: Sequence[Group]) -> list[tuple[str, ..
 
 
 def difference_chart(groups: Sequence[Group]) -> Chart | None:
-    """Later groups minus the first one, for every number that both have."""
-    found = group_differences(groups)
+    """Later groups minus the first one: the first number of each evaluation, and all ways of `fit`."""
+    first = dict(reversed(list(means(groups))))
+    found = [
+        each
+        for each in group_differences(groups)
+        if each.key[0] == JOURNEY or each.key[1] == first[each.key[0]]
+    ]
     # accuracies of results first: fits have many lines, and the picture has a limit
-    shown = sorted(found, key=lambda each: each.key[0] == "fit")[:_MOST_LINES]
+    shown = sorted(found, key=lambda each: each.key[0] == JOURNEY)[:_MOST_LINES]
     several = len(groups) > 2
     names = [f"{' '.join(each.key)}{f' · {each.group}' if several else ''}" for each in shown]
     paired = sum(bool(each.by_seed) for each in shown)
@@ -124,13 +129,17 @@ def _how(paired: int, count: int) -> str:
     )
 
 
-def _shared(runs: Sequence[Run], names: Sequence[str]) -> list[Chart]:
+def _shared(runs: Sequence[Run], names: Sequence[str], groups: Sequence[Group]) -> list[Chart]:
     charts = []
+    family = {id(run): group.name for group in groups for run in group.runs}
+    families = {name: family[id(run)] for run, name in zip(runs, names, strict=True)}
     for id_, title, key, y, share in _SHARED:
         curves: Mapping[str, Series] = {
             name: series(run.metrics, key) for run, name in zip(runs, names, strict=True)
         }
-        chart = lines(f"all-{id_}", title, curves, summary=f"{title} of each run.", y=y, share=share)
+        chart = lines(
+            f"all-{id_}", title, curves, summary=f"{title} of each run.", y=y, share=share, families=families
+        )
         if chart is not None:
             charts.append(chart)
     return charts
