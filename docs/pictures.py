@@ -8,18 +8,17 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 
 WIDTH = 1100
-# file → the elements at its upper and its lower edge, and how high it is at most
+# file → the element at its upper edge and the one below its lower edge
 PICTURES = {
-    "report-top.png": ("h1", "#pseudo", 1150),
-    "report-gallery.png": ("#gallery", "#gallery", 860),
+    "report-top.png": ("h1", "#results .chart"),
+    "report-gallery.png": ("#gallery", "#cards > li:nth-child(7)"),
 }
 
 
-def area(page: Page, first: str, last: str, most: int) -> dict[str, Any]:
-    """From the top of one element to the end of another."""
-    boxes = [page.locator(selector).first.bounding_box() for selector in (first, last)]
-    top, end = boxes[0]["y"] - 12, boxes[1]["y"] + boxes[1]["height"] + 12
-    return {"x": 0, "y": top, "width": WIDTH, "height": min(end - top, most)}
+def area(page: Page, first: str, below: str) -> dict[str, Any]:
+    """From the top of one element to that of another."""
+    top, end = (page.locator(selector).first.bounding_box()["y"] for selector in (first, below))
+    return {"x": 0, "y": top - 8, "width": WIDTH, "height": end - top}
 
 
 def draw(report: Path, folder: Path) -> None:
@@ -33,8 +32,8 @@ def draw(report: Path, folder: Path) -> None:
         page.evaluate("window.scrollTo(0, document.body.scrollHeight)")  # charts are drawn when they are seen
         page.wait_for_timeout(1000)
         page.evaluate("window.scrollTo(0, 0)")
-        for name, (first, last, most) in PICTURES.items():
-            page.screenshot(path=folder / name, full_page=True, clip=area(page, first, last, most))
+        for name, edges in PICTURES.items():
+            page.screenshot(path=folder / name, full_page=True, clip=area(page, *edges))
         browser.close()
 
 

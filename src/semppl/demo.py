@@ -66,6 +66,8 @@ def run_demo(
     show(results, console)
     write_text(out / "results.md", markdown(results))
     console.print(f"tables, pictures and runs: {out}", highlight=False)
+    look = folders[seeds[0]] / "semppl"
+    console.print(f"one page about a run: semppl report {look}", highlight=False, soft_wrap=True)
     return results
 
 

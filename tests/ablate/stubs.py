@@ -4,9 +4,10 @@ import json
 import os
 import signal
 import time
+from dataclasses import asdict
 from pathlib import Path
 
-from semppl.ablate.cell import PROTOCOLS, Cell
+from semppl.ablate.cell import PROTOCOLS, Cell, evaluation_flags
 from semppl.config import Config
 from semppl.core.errors import UserError
 from semppl.train.interrupt import Interrupted, Stopper
@@ -36,6 +37,7 @@ def finish(cell: Cell, linear=50.0, knn=40.0, right=3) -> None:
             "numbers": [{"name": "top-1", "value": value}],
             "step": cell.steps,
             "seconds": 30.0,
+            "flags": asdict(evaluation_flags(cell.config)),
         }
         (cell.run.evaluations / f"{protocol}.json").write_text(json.dumps(content))
 

@@ -3,7 +3,7 @@ import json
 import pytest
 from tests.ablate.stubs import finish, make_cell, metrics_row
 
-from semppl.ablate.cell import pseudo_accuracy, score_of, steps_done, training_seconds
+from semppl.ablate.cell import evaluation_seconds, pseudo_accuracy, score_of, steps_done, training_seconds
 
 
 @pytest.fixture
@@ -34,6 +34,52 @@ def test_a_result_of_another_step_or_without_its_number_does_not_count(cell, cha
     assert score_of(cell) is None
     file.write_text("{")
     assert score_of(cell) is None
+
+
+def evaluate(cell, protocol, flags):
+    """As somebody does who evaluates the cell by hand."""
+    file = cell.run.evaluations / f"{protocol}.json"
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps(content | {"flags": flags(content["flags"])}))
+
+
+@pytest.mark.parametrize("protocol", ["knn", "linear"])
+@pytest.mark.parametrize(
+    "other",
+    [{"labels": "all"}, {"k": 3}, {"network": "target"}, {"seed": 1}, {"checkpoint": "x"}, {"sets": ["a"]}],
+)
+def test_a_result_of_other_settings_does_not_count(cell, protocol, other):
+    finish(cell)
+    evaluate(cell, protocol, lambda flags: flags | other)
+    assert score_of(cell) is None
+
+
+def test_another_machine_or_occasion_or_version_changes_nothing(cell):
+    finish(cell)
+    elsewhere = {"device": "cuda:1", "precision": "fp32", "workers": 7, "cache": False, "overwrite": False}
+    here = {"protocol": ["knn", "finetune"], "corrupt": True, "debug": True, "compare": False}
+    evaluate(cell, "knn", lambda flags: flags | elsewhere | here)
+    evaluate(cell, "linear", lambda flags: {"labels": "given", "flag_of_old": 1})
+    assert score_of(cell) is not None
+
+
+@pytest.mark.parametrize("flags", [None, "given", []])
+def test_a_result_that_does_not_say_how_it_was_measured_does_not_count(cell, flags):
+    finish(cell)
+    evaluate(cell, "linear", lambda _: flags)
+    assert score_of(cell) is None
+
+
+def test_an_evaluation_takes_as_long_as_in_finished_cells(cell, tmp_path):
+    other, begun = make_cell(tmp_path, "b"), make_cell(tmp_path, "c")
+    assert evaluation_seconds([cell, other, begun]) is None
+    finish(cell)
+    finish(other)
+    finish(begun)
+    (begun.run.evaluations / "knn.json").unlink()
+    file = other.run.evaluations / "linear.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"seconds": 50.0}))
+    assert evaluation_seconds([cell, other, begun]) == pytest.approx((60 + 80) / 2)
 
 
 def test_how_far_a_cell_is(cell):

@@ -28,8 +28,7 @@ def test_one_seed_has_no_error_and_none_has_no_difference():
         (1.82, 1.0, 50, 1),
         (0.0, 0.0, 4, 0),
         (1.0, 0.0, 2, 1),
-        (-0.1, None, 1, -1),
-        (0.0, None, 1, 0),
+        (-9.0, None, 1, 0),
     ],
 )
 def test_chance(mean, error, seeds, sign):
@@ -52,8 +51,9 @@ CLEAR, LOSS, VAGUE = Difference(3.0, 0.5, 3), Difference(-3.0, 0.5, 3), Differen
         (CLEAR, [-1.0, 2.0], "too close to tell (the paper has it both ways)"),
         (CLEAR, [], "not in the paper"),
         (None, [1.0], "missing (no seed has both rows)"),
-        (Difference(0.3, None, 1), [1.0], "agrees (one seed cannot tell much)"),
-        (Difference(0.0, None, 1), [1.0], "too close to tell (one seed cannot tell much)"),
+        (Difference(9.0, None, 1), [1.0], "one seed cannot tell"),
+        (Difference(-9.0, None, 1), [1.0], "one seed cannot tell"),
+        (Difference(9.0, None, 1), [], "not in the paper"),
     ],
 )
 def test_verdicts(ours, paper, words):

@@ -1,10 +1,10 @@
-import json
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
-from tests.ablate.stubs import make_cell, metrics_row
+from tests.ablate.stubs import make_cell
 
 import semppl.ablate.forecast as module
 from semppl.ablate.forecast import Forecast, duration, forecast
@@ -22,7 +22,7 @@ def cells(tmp_path):
     return [first, again, longer, without]
 
 
-def ask(cells, jobs=1, device=CPU):
+def ask(cells, jobs=1, device=CPU, *, start=0.0, evaluation=None, to_go=None):
     measured = []
 
     def measure(config, dataset, where):
@@ -30,7 +30,11 @@ def ask(cells, jobs=1, device=CPU):
         return 2.0 if config.method.positives else 1.0
 
     plan, shelf = SimpleNamespace(base=cells[0].config), SimpleNamespace(get=lambda config: None)
-    return forecast(plan, cells, shelf, device, jobs, measure), measured
+    left = [(cell, cell.steps if to_go is None else to_go) for cell in cells]
+    found = forecast(
+        plan, left, shelf, device, jobs, evaluation=evaluation, start=lambda: start, measure=measure
+    )
+    return found, measured
 
 
 def test_a_step_of_each_kind_is_measured_once(cells):
@@ -41,10 +45,26 @@ def test_a_step_of_each_kind_is_measured_once(cells):
     assert torch.get_num_threads() == 1
 
 
-def test_steps_that_are_done_do_not_count(cells):
-    cells[1].path.mkdir()
-    cells[1].run.metrics.write_text(json.dumps(metrics_row(6)) + "\n")
-    assert ask(cells[:2])[0].seconds == 8 * 2 + 2 * 2
+def test_only_steps_that_are_to_go_count_and_none_is_measured_where_none_is(cells):
+    assert ask(cells[:2], to_go=3)[0].seconds == 3 * 2 + 3 * 2
+    found, measured = ask(cells[:2], to_go=0, start=5.0)
+    assert (found.seconds, measured) == (10.0, [])
+
+
+def test_each_cell_pays_for_its_start_and_for_an_evaluation_where_it_is_known(cells):
+    assert ask(cells, start=7.0)[0] == Forecast(72.0 + 4 * 7, 4, 1)
+    assert ask(cells, start=7.0, evaluation=3.0)[0] == Forecast(72.0 + 4 * (7 + 3), 4, 1, evaluated=True)
+    assert ask(cells, jobs=2, start=7.0)[0].seconds == (72.0 + 4 * 7) / 2
+
+
+def test_the_start_is_that_of_the_process_of_a_cell(monkeypatch):
+    asked, clock = [], iter((10.0, 12.5))
+    monkeypatch.setattr(module.subprocess, "run", lambda command, **how: asked.append((command, how)))
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    assert module.seconds_to_start() == 2.5
+    assert asked == [
+        ([sys.executable, "-c", "import semppl.ablate.work"], {"check": True, "capture_output": True})
+    ]
 
 
 def test_several_at_a_time_share_the_work_but_not_a_single_cell(cells, monkeypatch):
@@ -57,8 +77,14 @@ def test_several_at_a_time_share_the_work_but_not_a_single_cell(cells, monkeypat
 
 
 def test_words():
-    assert "1 cell to train, one at a time: about 30 s of pre-training" in str(Forecast(30.0, 1, 1))
-    assert "9 cells to train, 2 at a time: about 5 min" in str(Forecast(300.0, 9, 2))
+    assert str(Forecast(30.0, 1, 1)) == (
+        "1 cell to go, one at a time: about 30 s for start and measured steps; "
+        "reading data, exhibit and evaluation come on top"
+    )
+    assert str(Forecast(300.0, 9, 2, evaluated=True)) == (
+        "9 cells to go, 2 at a time: about 5 min for start, measured steps and evaluation; "
+        "reading data and exhibit come on top"
+    )
     assert [duration(seconds) for seconds in (89, 90, 5399, 5400)] == ["89 s", "2 min", "90 min", "1.5 h"]
 
 

@@ -59,8 +59,9 @@ def test_what_is_missing_is_said_with_its_reason():
 def test_one_seed_says_so():
     text = page(Summary(TABLE, [0], SCORES), FACTS)
     assert "Accuracy in per cent, seed 0." in text
-    assert "With one seed a verdict is the sign" in text
-    assert "one seed cannot tell much" in text
+    assert "One seed cannot tell a difference from chance" in text
+    assert "**Direction against the paper, of 2 differences: 2 × one seed cannot tell.**" in text
+    assert "agrees" not in text
 
 
 def test_the_learning_curve_has_a_page_of_its_own_kind():

@@ -9,14 +9,21 @@ from pathlib import Path
 from tests.ablate.stubs import live, make_cell
 
 from semppl.ablate.pool import noted, run_cells
+from semppl.core.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 
 
-def go(cells, jobs, told=lambda running: None):
+def go(cells, jobs, told=lambda running: None, begin=lambda cell: None):
     ends = {}
     signum = run_cells(
-        cells, live, jobs=jobs, ended=lambda end: ends.update({end.cell.name: end}), look=int, told=told
+        cells,
+        live,
+        jobs=jobs,
+        begin=begin,
+        ended=lambda end: ends.update({end.cell.name: end}),
+        look=int,
+        told=told,
     )
     return signum, ends
 
@@ -49,6 +56,35 @@ def test_each_cell_has_a_process_and_a_group_of_its_own_and_a_failure_stops_no_o
         groups.add(group)
     assert slots <= {0, 1}
     assert len(groups) == 3
+
+
+def test_a_place_is_made_ready_when_its_turn_comes_and_one_that_cannot_be_is_a_failure(tmp_path):
+    seen = []
+
+    def begin(cell):
+        seen.append((cell.name, (tmp_path / "fine-1" / "done").exists()))
+        if cell.name == "taken-1":
+            raise UserError("in use")
+
+    cells = [make_cell(tmp_path, name) for name in ("fine-1", "taken-1", "fine-2")]
+    _, ends = go(cells, 1, begin=begin)
+    assert seen == [("fine-1", False), ("taken-1", True), ("fine-2", True)]
+    assert {name: end.error for name, end in ends.items()} == {
+        "fine-1": None,
+        "taken-1": "in use",
+        "fine-2": None,
+    }
+    assert not (tmp_path / "taken-1").exists()
+
+
+def test_a_ctrl_c_that_came_while_a_process_started_is_the_parents():
+    code = (
+        "import os, signal; from semppl.ablate.pool import _leave_group;"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}); os.kill(os.getpid(), signal.SIGINT);"
+        "_leave_group(); assert not signal.pthread_sigmask(signal.SIG_BLOCK, []); print('lives')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("lives\n", "", 0)
 
 
 def test_a_second_ctrl_c_loses_nothing(tmp_path):

@@ -9,13 +9,18 @@ from tests.ablate.stubs import finish
 from tests.conftest import tiny_config
 
 import semppl.ablate.run as module
-from semppl.ablate.cell import Cell
+from semppl.ablate.cell import Cell, Score
 from semppl.ablate.pool import End
-from semppl.ablate.run import run_ablate
+from semppl.ablate.run import count_steps, run_ablate
 from semppl.ablate.settings import AblateFlags
+from semppl.ablate.summary import Summary
+from semppl.ablate.tables import build_table
 from semppl.config import to_yaml
 from semppl.core.errors import RunError, UserError
+from semppl.presets import digits
+from semppl.resolve import resolved
 from semppl.train.interrupt import Interrupted
+from semppl.train.progress import StageProgress
 
 LINEAR = {"default": 90.0, "labels-given": 85.0, "positives-0": 80.0}
 
@@ -27,8 +32,9 @@ def stub_work(cell: Cell, slot: int, jobs: int) -> None:
     finish(cell, linear=LINEAR.get(slug, 70.0) + int(seed))
 
 
-def in_this_process(cells, work, *, jobs, ended, look, told):
+def in_this_process(cells, work, *, jobs, begin, ended, look, told):
     for cell in cells:
+        begin(cell)
         try:
             work(cell, 0, jobs)
         except RunError as error:
@@ -55,7 +61,15 @@ def go(npz, tmp_path, monkeypatch):
 
         run.trained, run.text = trained, output
         return run_ablate(
-            config, table, flags, console, "semppl ablate …", work=counted, measure=lambda *_: 0.5, **kwargs
+            config,
+            table,
+            flags,
+            console,
+            "semppl ablate …",
+            work=counted,
+            measure=lambda *_: 0.5,
+            start=lambda: 2.0,
+            **kwargs,
         )
 
     return run
@@ -70,7 +84,8 @@ def test_the_table_is_written_and_finished_cells_are_not_repeated(go, tmp_path):
     assert go.trained == [f"{slug}-seed{seed}" for seed in (0, 1) for slug in LINEAR]
     text = go.text.getvalue()
     assert "parts: 6 cells" in text
-    assert "6 cells to train, one at a time: about 18 s of pre-training" in text
+    # 6 steps of half a second, and two seconds to start
+    assert "6 cells to go, one at a time: about 30 s for start and measured steps;" in text
     assert "default-seed0: done after 1 s (1 of 6)" in text
     assert "direction against the paper, of 2 differences: 2 × agrees" in text
     stored = json.loads((tmp_path / "out" / "parts.json").read_text())
@@ -104,11 +119,13 @@ def test_a_cell_that_fails_is_named_and_the_others_go_on(go, tmp_path):
     assert "- − pseudo-labels: seed 1\n- labels-given-seed1 failed: the disk is full" in page
     go()
     assert go.trained == ["labels-given-seed1"]
+    # the other cells took a minute each to be evaluated
+    assert "1 cell to go, one at a time: about 65 s for start, measured steps and" in go.text.getvalue()
     assert "Missing" not in (tmp_path / "out" / "parts.md").read_text()
 
 
 def test_a_signal_leaves_what_is_finished_and_says_how_to_go_on(go, tmp_path, monkeypatch):
-    def stopped(cells, work, *, jobs, ended, look, told):
+    def stopped(cells, work, *, jobs, begin, ended, look, told):
         work(cells[0], 0, jobs)
         ended(End(cells[0], 1.0))
         told(1)
@@ -141,6 +158,101 @@ def test_another_configuration_is_refused_or_replaces_its_cells(go, tmp_path):
     assert len(go.trained) == 6
 
 
+def stop_after(begun):
+    """So many cells begin, and none of them ends."""
+
+    def run_cells(cells, work, *, begin, **_):
+        for cell in cells[:begun]:
+            begin(cell)
+        return signal.SIGINT
+
+    return run_cells
+
+
+@pytest.mark.parametrize("begun", [0, 1])
+def test_whoever_stops_at_once_loses_the_cells_that_had_begun_and_no_other(go, tmp_path, monkeypatch, begun):
+    go()
+    out = tmp_path / "out"
+    page = (out / "parts.md").read_text()
+    monkeypatch.setattr(module, "run_cells", stop_after(begun))
+    with pytest.raises(Interrupted, match="stopped with 0 of 6 cells finished"):
+        go(changes={"epochs": 3.0}, flags=AblateFlags(seeds=2, out=out, overwrite=True))
+    assert "6 cells to go, one at a time: about 39 s" in go.text.getvalue(), "with all steps of all of them"
+    left = {file.parts[-3] for file in out.glob("*/evaluations/linear.json")}
+    names = [f"{slug}-seed{seed}" for seed in (0, 1) for slug in LINEAR]
+    assert left == set(names[begun:])
+    # the page stays as long as all its cells do
+    assert [file.name for file in sorted(out.glob("parts.*"))] == (
+        [] if begun else ["parts.json", "parts.md"]
+    )
+    if not begun:
+        assert (out / "parts.md").read_text() == page
+        monkeypatch.setattr(module, "run_cells", in_this_process)
+        go(work=never)
+
+
+def test_a_page_whose_cells_were_measured_anew_by_somebody_goes_or_is_written_again(
+    go, tmp_path, monkeypatch
+):
+    go()
+    out = tmp_path / "out"
+    for file in out.glob("*/evaluations/linear.json"):
+        content = json.loads(file.read_text())
+        file.write_text(json.dumps(content | {"flags": content["flags"] | {"labels": "all"}}))
+    monkeypatch.setattr(module, "run_cells", stop_after(0))
+    with pytest.raises(Interrupted, match="stopped with 0 of 6 cells finished"):
+        go()
+    assert "6 cells to go, one at a time: about 12 s" in go.text.getvalue(), "nothing is left to train"
+    assert not list(out.glob("parts.*"))
+    monkeypatch.setattr(module, "run_cells", in_this_process)
+    go()
+    assert len(go.trained) == 6
+    assert (out / "parts.md").exists()
+
+
+def test_steps_that_a_failed_cell_lacks_leave_the_total():
+    before, whole = {"a": 2, "b": 0, "c": 0}, {"a": 10, "b": 10, "c": 10}
+    now = {"a": 10, "b": 4, "c": 0}
+    assert count_steps(before, now, whole, ()) == (8 + 4, 8 + 10 + 10)
+    assert count_steps(before, now, whole, {"b": "why"}) == (8 + 4, 8 + 4 + 10)
+    assert count_steps(before, {"a": 1, "b": 0, "c": 0}, whole, before) == (0, 0), (
+        "a resumed one repeats some"
+    )
+
+
+def test_the_progress_goes_by_what_is_still_to_do(go, monkeypatch):
+    seen = []
+    monkeypatch.setattr(StageProgress, "advance", lambda self, *counts: seen.append(counts))
+
+    def work(cell, slot, jobs):
+        if cell.name == "labels-given-seed0":
+            raise RunError("the disk is full")
+        stub_work(cell, slot, jobs)
+
+    with pytest.raises(RunError):
+        go(work=work)
+    assert seen == [(6, 36), (6, 30), (12, 30), (18, 30), (24, 30), (30, 30)]
+
+
+@pytest.mark.parametrize("table", ["base", "labels", "parts", "epochs", "queue", "alpha", "voting"])
+def test_tables_fit_into_80_columns_with_every_number_whole(table):
+    base = resolved(digits(), image_size=8, num_images=1437, num_classes=10)
+    per_class = (1, 2, 4, 10, 25) if table == "labels" else ()
+    built = build_table(table, base, per_class)
+    scores = {
+        (row.name, seed): Score(10.0 + 25 * seed + i, 11.0 + 26 * seed, 12.0 + 27 * seed, 1.0, {})
+        for i, row in enumerate(built.rows)
+        for seed in range(3)
+    }
+    out = io.StringIO()
+    module._show(Summary(built, range(3), scores), per_class, Console(file=out, width=80))
+    lines = [line for line in out.getvalue().splitlines() if line[:1] == "│"]
+    assert len(lines) == (len(per_class) or len(built.rows)), "no cell is folded"
+    assert max(len(line) for line in lines) <= 80
+    assert "│ 35.0 ± 25.0 │" in lines[0]
+    assert "39.0 ± 27.0" in lines[0]
+
+
 def test_the_learning_curve_is_drawn(go, tmp_path, npz):
     with pytest.raises(UserError, match="y_hidden"):  # labels of this file are withheld already
         go("labels")
@@ -152,6 +264,7 @@ def test_the_learning_curve_is_drawn(go, tmp_path, npz):
         Console(quiet=True),
         work=stub_work,
         measure=lambda *_: 0.5,
+        start=lambda: 0.0,
     )
     page = (tmp_path / "curve" / "labels.md").read_text()
     assert "![learning curve](labels.png)" in page

@@ -58,11 +58,17 @@ def test_each_difference_has_its_line():
 def test_one_seed_says_so_and_unknown_pseudo_labels_are_left_out():
     one = Summary(TABLE, [0], {("on", 0): score(90.0), ("off", 0): score(91.0), ("ours", 0): score(92.0)})
     assert directions(one) == [
-        "off against on, linear: paper −0.9, ours +1.0: the other way (one seed cannot tell much)",
+        "off against on, linear: paper −0.9, ours +1.0: one seed cannot tell",
         "ours against on, linear: paper –, ours +2.0: not in the paper",
     ]
-    assert headline(one) == (
-        "direction against the paper, of 1 difference: 1 × the other way; one seed cannot tell much"
+    assert headline(one) == "direction against the paper, of 1 difference: 1 × one seed cannot tell"
+
+
+def test_a_row_that_has_one_seed_so_far_counts_apart():
+    table = Table("t", "T", [*TABLE.rows[:2], Row("late", (), {"10 %": 60.0}, "on")], "somewhere")
+    found = Summary(table, range(3), SCORES | {("late", 0): score(20.0)})
+    assert headline(found) == (
+        "direction against the paper, of 3 differences: 2 × agrees, 1 × one seed cannot tell"
     )
 
 

@@ -87,6 +87,14 @@ def test_with_one_ballot_no_threshold_is_left_and_both_rows_are_without():
     assert build_table("voting", BASE, ()).note.endswith("the last row asks for 3 of 4 ballots")
 
 
+def test_with_one_ballot_no_weight_is_left_either():
+    base = replace(BASE, method=replace(BASE.method, minimum_votes=0, vote_power=2.0))
+    found = cells("voting", base)
+    assert [found[row][1].method.vote_power for row in ("on", "off", "on, as configured")] == [0, 0, 2]
+    assert found["on"][1].method == replace(found["off"][1].method, voting="all")
+    assert build_table("voting", base, ()).note.endswith("weighs by the share of ballots to the power 2")
+
+
 def test_without_a_threshold_view_voting_has_the_papers_two_rows():
     base = replace(BASE, method=replace(BASE.method, minimum_votes=0))
     assert {name: slug for name, (slug, _) in cells("voting", base).items()} == {

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from rich.console import Console
 from tests.conftest import tiny_config
 
 import semppl.ablate.work as module
@@ -9,6 +10,8 @@ from semppl.ablate.cell import Cell, score_of
 from semppl.ablate.work import placed, threads_for, work
 from semppl.config import Config
 from semppl.core.errors import UserError
+from semppl.protocols.run import run_evaluate
+from semppl.protocols.settings import EvaluateFlags
 from semppl.train.prepare import load_for, resolved_for
 
 
@@ -39,6 +42,13 @@ def test_a_cell_trains_and_is_evaluated_once_and_goes_on_from_what_is_there(make
     work(cell, 0, 1)
     assert "going on from step 6 of 6" in capsys.readouterr().out
     assert score_of(cell).linear == score.linear
+    # somebody measured it in another way: it is measured again
+    by_hand = EvaluateFlags(labels="all", device="cpu", workers=0, overwrite=True)
+    run_evaluate([cell.path], by_hand, Console(quiet=True))
+    assert score_of(cell) is None
+    work(cell, 0, 1)
+    again = score_of(cell)
+    assert (again.linear, again.knn, again.protocols) == (score.linear, score.knn, score.protocols)
     assert (cell.run.checkpoints / "step-00000006.ckpt").read_bytes() == weights
     without = make("positives-0-seed0", positives=0)
     work(without, 0, 1)
@@ -50,7 +60,10 @@ def test_a_cell_trains_and_is_evaluated_once_and_goes_on_from_what_is_there(make
 
 def test_cells_share_the_cores_and_take_turns_over_gpus(monkeypatch):
     monkeypatch.setattr(module, "usable_cores", lambda: 8)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 16)
     assert [threads_for(jobs) for jobs in (1, 3, 20)] == [8, 2, 1]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)  # OMP_NUM_THREADS
+    assert [threads_for(jobs) for jobs in (1, 3, 20)] == [4, 1, 1]
     monkeypatch.setattr(module, "choose_workers", lambda config, device: 8)
     monkeypatch.setattr(module, "choose_device", lambda name: torch.device("cpu"))
     config = Config()

@@ -10,7 +10,7 @@ import pytest
 
 import semppl.core.lock as lock
 from semppl.core.errors import UserError
-from semppl.core.lock import LOCK, held, locked
+from semppl.core.lock import LOCK, held, in_use, locked
 
 HOLD = """
 import sys
@@ -169,3 +169,17 @@ def test_without_locks_of_the_system_it_does_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(lock.fcntl, "flock", unknown)
     with locked(tmp_path):
         assert held(tmp_path)
+
+
+def test_others_can_see_that_a_folder_is_in_use(tmp_path):
+    run = tmp_path / "run"
+    assert not in_use(run)
+    with another_process(run) as process:
+        assert in_use(run)
+        process.kill()
+        process.wait()
+        assert (run / LOCK).exists(), "left behind"
+        assert not in_use(run)
+    with locked(run):
+        assert in_use(run)
+    assert not in_use(run)

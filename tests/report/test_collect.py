@@ -14,6 +14,7 @@ from tests.report.conftest import (
 )
 
 from semppl.core.errors import UserError
+from semppl.core.lock import locked
 from semppl.report.collect import collect, unfinished
 
 
@@ -48,7 +49,7 @@ def test_a_run_that_has_just_begun(tmp_path):
             f"semppl pretrain --resume --out '{path}'"
         ),
         "no advice on labels: which to give next, which to look at again": (
-            f"semppl fit /data/photos --out '{path}-fit'"
+            f"semppl fit /data/photos --labels /data/labels.csv --out '{path}-fit'"
         ),
         "no environment.json: versions and machine are not known": "",
     }
@@ -67,6 +68,24 @@ def test_training_that_was_interrupted(tmp_path):
     (path / "metrics.jsonl").write_bytes(b"\xff\xfe\n{}\n")
     assert "no training yet (metrics.jsonl holds no line)" in said(path)
     assert "2 lines of metrics.jsonl cut off or damaged: passed over" in said(path)
+
+
+def test_training_that_goes_on(tmp_path):
+    path = bare_run(tmp_path / "run")
+    write_metrics(path, metrics_rows()[:9])
+    with locked(path):
+        assert said(path)["training is going on, at epoch 4.5 of 10: make the page again later"] == ""
+    assert "training stopped at epoch 4.5 of 10" in said(path)
+
+
+def test_labels_of_the_test_were_not_given(tmp_path):
+    path = bare_run(tmp_path / "run")
+    (path / "split.csv").write_text(
+        "path,label,role\na,cat,labelled\nb,cat,validation\nc,cat,test\nd,,unlabelled\n"
+    )
+    found = collect(path)
+    assert found.labels == {"cat": 2}
+    assert found.roles == {"labelled": 1, "validation": 1, "test": 1, "unlabelled": 1}
 
 
 def test_the_last_step_may_end_within_an_epoch():

@@ -22,6 +22,8 @@ def test_tables_keep_odd_names_and_pass_over_a_cut_line(tmp_path):
         ("y", "caf\udce9.jpg"),
         ("z", "two\nlines"),
     ]
+    file.write_text("path,label\na,x,too much\nb,y\n")
+    assert read_table(file, ("label",)) == [("y",)]
     with pytest.raises(Damaged, match=r"t.csv is damaged \(no column share\)"):
         read_table(file, ("share",))
 

@@ -48,8 +48,22 @@ def test_what_is_missing_is_said_with_its_command(tmp_path):
     _, words = said([path])
     assert f"missing: no evaluation yet: semppl evaluate {path}\n" in words
     assert "missing: no exhibit" in words
-    _, words = said([path, path], ReportFlags(out=tmp_path / "x.html"))
+    other = bare_run(tmp_path / "other")
+    _, words = said([path, other], ReportFlags(out=tmp_path / "x.html"))
     assert "no exhibit" not in words, "a page of several runs shows no images"
+
+
+def test_a_run_that_is_given_twice_counts_once(run_path):
+    out, words = said([run_path, run_path / ".." / run_path.name])
+    assert out == run_path / "report.html"
+    assert "given more than once" in words
+
+
+def test_a_run_that_is_not_there_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    for name in ("nothing", "file"):
+        with pytest.raises(UserError, match="holds no run"):
+            said([tmp_path / name])
 
 
 def test_damaged_pictures_are_gaps(run_path):

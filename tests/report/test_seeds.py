@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 from tests.report.conftest import measured_run
@@ -54,6 +55,31 @@ def test_two_runs_of_one_seed_count_once(tmp_path, runs):
     again = collect(measured_run(tmp_path / "again", 84.0, seed=1, method__positives=3))
     found = group_differences(grouped([runs[1], again, runs[3]]))[0]
     assert found.by_seed == {1: 81.0 - 83.0}
+
+
+def test_runs_whose_seed_is_not_known_are_not_paired(tmp_path):
+    runs = [
+        replace(collect(measured_run(tmp_path / name, value, method__positives=positives)), config=config)
+        for name, value, positives in (("a", 80.0, 3), ("b", 84.0, 0))
+        for config in [{"method": {"positives": positives}}]
+    ]
+    assert [run.seed for run in runs] == [None, None]
+    (found,) = [each for each in group_differences(grouped(runs)) if each.key == ("knn", "top-1")]
+    assert (found.value, found.by_seed) == (4.0, {})
+
+
+def test_the_mean_counts_a_seed_once(tmp_path, runs):
+    again = collect(measured_run(tmp_path / "again", 84.0, seed=1, method__positives=3))
+    (found,) = means(grouped([runs[0], runs[1], again]))["knn", "top-1"]
+    assert (found.value, found.count) == ((80.0 + 83.0) / 2, 2)
+
+
+def test_minutes_may_give_seeds_of_fit_other_epochs(tmp_path):
+    paths = [measured_run(tmp_path / f"f{seed}", seed=seed, epochs=10.0 + seed) for seed in range(2)]
+    assert len(grouped([collect(path) for path in paths])) == 2
+    for path in paths:
+        (path / "fit.yaml").write_text("minutes: 5\n")
+    assert len(grouped([collect(path) for path in paths])) == 1
 
 
 def test_where_it_ran_decides_nothing(tmp_path):

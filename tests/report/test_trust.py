@@ -50,6 +50,7 @@ def test_lines_that_do_not_fit_are_passed_over():
     ]
     assert trust_over_training([*odd, good]).epochs == (2.0,)
     assert trust_over_training(odd[1:]) is None
+    assert trust_over_training([line(1.0, [1], [1])]) is None, "no ballot, no threshold"
 
 
 def test_without_truth_there_is_coverage():

@@ -17,6 +17,7 @@ def test_numbers_are_curves_and_votes_are_a_histogram(tmp_path):
     histogram = events.Histograms("pseudo/votes")[0].histogram_value
     assert list(histogram.bucket_limit) == [0.5, 1.5, 2.5]
     assert list(histogram.bucket) == [0, 3, 5]
+    assert (histogram.min, histogram.max) == (0, 2)
     assert (histogram.num, histogram.sum, histogram.sum_squares) == (8, 13, 23)
     assert set(events.Tags()["scalars"]) == {"loss/total"}
 

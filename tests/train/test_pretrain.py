@@ -339,6 +339,16 @@ def test_without_a_queue_there_are_no_pictures_and_the_exhibit_is_without_votes(
     assert exhibit(run)["gallery"] == []
 
 
+def test_a_picture_that_cannot_be_made_does_not_end_the_run(npz, tmp_path, quiet, monkeypatch):
+    def fail(*arguments):
+        raise torch.OutOfMemoryError("full")
+
+    monkeypatch.setattr(verb, "positives_sheet", fail)
+    run = RunDirectory(tmp_path / "run")
+    assert pretrain(tiny_config(npz), run, console=quiet).step == 6
+    assert pictures(run) == []
+
+
 def test_a_finished_run_leaves_an_exhibit_and_makes_it_again_when_resumed(npz, tmp_path, quiet, monkeypatch):
     run = RunDirectory(tmp_path / "run")
     with monkeypatch.context() as patch:

@@ -1,5 +1,6 @@
 import io
 
+import pytest
 from rich.console import Console
 
 from semppl.train.progress import ProgressReport, StageProgress, Stages, print_table, words
@@ -59,12 +60,42 @@ def test_a_stage_speaks_now_and_then_without_a_terminal():
     assert out.getvalue() == ""
 
 
+def test_what_falls_away_takes_no_time():
+    out = io.StringIO()
+    with StageProgress(Console(file=out, width=200), "steps", 3000, every=0.0) as progress:
+        progress.advance(1000, 2000)
+        progress.advance(1500)
+        progress.advance(2000)
+    assert out.getvalue() == "steps: 1,000/2,000, 0 s left\nsteps: 1,500/2,000, 0 s left\n"
+
+
 def test_a_table_is_printed_whole():
     out = io.StringIO()
     print_table(Console(file=out, width=80), "Title", ("name", "value"), [("a", "1.0"), ("b", "22.0")])
     lines = out.getvalue().splitlines()
     assert lines[1] == "Title"
     assert "│ b    │  22.0 │" in lines
+
+
+@pytest.mark.parametrize("width", [10, 20, 28, 40])
+def test_no_number_is_cut_however_narrow_the_console_is(width):
+    out = io.StringIO()
+    rows = [
+        ("a name of several words", "76.9 ± 14.2", "68.5 / 76.0 / 79.7"),
+        ("averylongnamewithoutend", "1.0", ""),
+    ]
+    print_table(Console(file=out, width=width), "Title", ("name", "linear", "paper"), rows)
+    text = out.getvalue()
+    assert "…" not in text
+    found = [word for line in text.splitlines() for word in line.replace("│", " ").split()]
+    for number in ("76.9", "14.2", "68.5", "76.0", "79.7", "1.0"):
+        assert number in found
+
+
+def test_a_table_that_fits_is_not_folded():
+    out = io.StringIO()
+    print_table(Console(file=out, width=27), "Title", ("name", "linear"), [("two words", "76.9 ± 14.2")])
+    assert "│ two words │ 76.9 ± 14.2 │" in out.getvalue().splitlines()
 
 
 def test_stages_follow_each_other_and_short_ones_are_silent(monkeypatch):

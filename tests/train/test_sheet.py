@@ -21,13 +21,13 @@ def flat(level):
 
 def test_an_image_its_voters_and_its_positives_stand_in_a_row():
     rows = [
-        Row(0, "3 of 4 for cat", 1, [(5, "3 for cat", True), (NO_IMAGE, "1 for dog", False)], [5, 6, 5]),
+        Row(0, "cat, 3 of 4", 1, [(5, "cat (3)", True), (NO_IMAGE, "dog (1)", False)], [5, 6, 5]),
         Row(1, "no vote", None, [], []),
-        Row(2, "4 of 4 for dog", 0, [(6, "4 for dog", True)], [6]),
+        Row(2, "dog, 4 of 4", 0, [(6, "dog (4)", True)], [6]),
     ]
     picture = drawn(rows, {i: flat(10 * i) for i in (0, 1, 2, 5, 6)})
     cell, pitch = 74, 88
-    voters, positives = 24 + 24 + cell, 24 * 3 + cell * 3
+    voters, positives = 24 + 24 + 2 * cell, 24 * 3 + cell * 6
 
     def at(left, row):
         """Frame and content."""
@@ -62,13 +62,13 @@ def test_at_most_twelve_rows_and_always_the_same_images(npz, monkeypatch):
     shown |= {image for row in one for image, _, _ in row.voters}
     assert set(tiles) == shown - {NO_IMAGE}
     for row in one:
-        votes = [int(words.split()[0]) for _, words, _ in row.voters]
-        assert sum(votes) <= 4
+        votes = [int(words.rsplit("(")[-1][:-1]) for _, words, _ in row.voters]
+        assert sum(votes) == 4
         assert len({image for image, _, _ in row.voters if image >= 0}) == sum(
             image >= 0 for image, _, _ in row.voters
         )
-        winner = row.words.split(" for ")[1]
-        assert all(agrees == words.endswith(f" for {winner}") for _, words, agrees in row.voters)
+        winner = row.words.split(", ")[0]
+        assert all(agrees == words.startswith(f"{winner} (") for _, words, agrees in row.voters)
 
 
 @pytest.mark.parametrize("feed", ["resident", "streaming"])

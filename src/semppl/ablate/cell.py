@@ -1,16 +1,21 @@
 """A cell of a table: one run directory, finished once its evaluations are there. No torch here."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from semppl.config import Config
 from semppl.core.rundir import RunDirectory
+from semppl.protocols.settings import EvaluateFlags
 
 PROTOCOLS: Final = ("knn", "linear")
 LOG: Final = "log.txt"
+# flags of an evaluation that are of the machine or of the occasion, not of what is measured
+_FREE: Final = frozenset(
+    ("protocol", "corrupt", "compare", "device", "precision", "workers", "cache", "overwrite", "debug")
+)
 
 
 @dataclass(frozen=True)
@@ -48,12 +53,23 @@ class Score:
     """In words."""
 
 
+def evaluation_flags(config: Config) -> EvaluateFlags:
+    """How all cells are measured, so that their numbers compare."""
+    return EvaluateFlags(
+        protocol=PROTOCOLS,
+        device=config.device,
+        precision=config.precision,
+        workers=config.data.workers,
+        overwrite=True,
+    )
+
+
 def score_of(cell: Cell) -> Score | None:
-    """None until both evaluations of the last step are there."""
-    found = {name: _evaluation(cell, name) for name in PROTOCOLS}
-    knn, linear = found["knn"], found["linear"]
-    if knn is None or linear is None:
+    """None until both evaluations of the last step are there, measured as those of all cells."""
+    found = _evaluations(cell)
+    if found is None:
         return None
+    knn, linear = found
     rows = cell.run.read_metrics()
     seconds = training_seconds(rows, cell.config.images_per_step) + knn["seconds"] + linear["seconds"]
     return Score(
@@ -63,6 +79,12 @@ def score_of(cell: Cell) -> Score | None:
         minutes=seconds / 60,
         protocols={"linear": linear["protocol"], "k-NN": knn["protocol"]},
     )
+
+
+def evaluation_seconds(cells: Iterable[Cell]) -> float | None:
+    """Of a cell, on average over the finished ones; None where there is none."""
+    seconds = [sum(each["seconds"] for each in found) for cell in cells if (found := _evaluations(cell))]
+    return sum(seconds) / len(seconds) if seconds else None
 
 
 def steps_done(cell: Cell) -> int:
@@ -89,14 +111,27 @@ def training_seconds(rows: list[dict[str, Any]], batch: int) -> float:
     return seconds
 
 
+def _evaluations(cell: Cell) -> list[dict[str, Any]] | None:
+    """Of all protocols, in their order; None where one is missing."""
+    found = [content for name in PROTOCOLS if (content := _evaluation(cell, name)) is not None]
+    return found if len(found) == len(PROTOCOLS) else None
+
+
 def _evaluation(cell: Cell, protocol: str) -> dict[str, Any] | None:
-    """A result of the last step; one of an earlier step is somebody's look at a run that was not done."""
+    """A result of the last step and of our settings; another one is somebody's own look at the run."""
     try:
         content: dict[str, Any] = json.loads((cell.run.evaluations / f"{protocol}.json").read_text())
         _top1(content)
-        return content if content["step"] == cell.steps and "seconds" in content else None
-    except (OSError, ValueError, KeyError, TypeError, StopIteration):
+        ours = content["step"] == cell.steps and "seconds" in content
+        return content if ours and _as_ours(content["flags"], cell.config) else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration):
         return None
+
+
+def _as_ours(flags: Mapping[str, Any], config: Config) -> bool:
+    """A flag that an older version did not write had its default."""
+    ours = json.loads(json.dumps(asdict(evaluation_flags(config))))  # tuples are lists in files
+    return all(flags.get(name, value) == value for name, value in ours.items() if name not in _FREE)
 
 
 def _top1(content: Mapping[str, Any]) -> float:

@@ -19,8 +19,10 @@ COLUMNS: Final = (
     "without, k-NN",
     "pseudo-labels right",
 )
-NARROW: Final = ("per class", "linear", "without", "gain", "k-NN", "without", "pseudo-labels")
+NARROW: Final = ("per class", "linear", "without", "gain", "k-NN", "k-NN without", "pseudo")
 """The same for a console."""
+SPARE: Final = (("k-NN", "k-NN without"), ("pseudo",))
+"""What a console that is too narrow goes without, the first first."""
 
 
 def curve_rows(summary: Summary, per_class: Sequence[int]) -> list[list[str]]:

@@ -16,7 +16,15 @@ SAME_TOP1: Final = 0.1
 SAME_PSEUDO: Final = 1.0
 """The same of pseudo-labels, which are 68.6 to 70.5 there."""
 
-Word = Literal["agrees", "the other way", "too close to tell", "differs", "not in the paper", "missing"]
+Word = Literal[
+    "agrees",
+    "the other way",
+    "too close to tell",
+    "differs",
+    "one seed cannot tell",
+    "not in the paper",
+    "missing",
+]
 
 
 @dataclass(frozen=True)
@@ -30,8 +38,8 @@ class Difference:
 
     @property
     def sign(self) -> int:
-        """0 where chance alone may have made it: a one-sided t-test at 5 %; with one seed nobody can say."""
-        if self.error is not None and abs(self.mean) <= _STUDENT[min(self.seeds - 2, 9)] * self.error:
+        """0 where chance alone may have made it: a one-sided t-test at 5 %, which one seed never passes."""
+        if self.error is None or abs(self.mean) <= _STUDENT[min(self.seeds - 2, 9)] * self.error:
             return 0
         return _sign(self.mean, 0.0)
 
@@ -67,17 +75,22 @@ def verdict(ours: Difference | None, paper: Sequence[float], same: float) -> Ver
         return Verdict("missing", "no seed has both rows")
     if not paper:
         return Verdict("not in the paper")
-    signs = {_sign(each, same) for each in paper}
-    alone = "one seed cannot tell much" if ours.error is None else ""
+    if ours.error is None:
+        return Verdict("one seed cannot tell")
+    return _compared(ours.sign, {_sign(each, same) for each in paper})
+
+
+def _compared(ours: int, signs: set[int]) -> Verdict:
+    """Of our sign and the paper's."""
     if signs >= {1, -1}:
         return Verdict("too close to tell", "the paper has it both ways")
     expected = sum(signs)
-    if ours.sign == 0:
+    if ours == 0:
         why = "the paper sees no difference either" if not expected else "it may be chance"
-        return Verdict("too close to tell", alone or why)
+        return Verdict("too close to tell", why)
     if expected == 0:
-        return Verdict("differs", alone or "the paper sees no difference")
-    return Verdict("agrees" if ours.sign == expected else "the other way", alone)
+        return Verdict("differs", "the paper sees no difference")
+    return Verdict("agrees" if ours == expected else "the other way")
 
 
 def signed(value: float) -> str:

@@ -1,14 +1,17 @@
-"""How long the cells will take, measured on a few steps of each kind before they start."""
+"""How long the cells will take: the start of a process and a few steps of each kind are measured before."""
 
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
 
-from semppl.ablate.cell import Cell, steps_done
+from semppl.ablate.cell import Cell
 from semppl.ablate.plan import Plan, Shelf
-from semppl.ablate.work import threads_for
+from semppl.ablate.work import threads_for, work
 from semppl.config import Config
 from semppl.data.dataset import Dataset
 from semppl.train.estimate import estimate
@@ -24,12 +27,17 @@ class Forecast:
     seconds: float
     cells: int
     jobs: int
+    evaluated: bool = False
+    """Whether evaluation is in it, as long as it took in finished cells."""
 
     def __str__(self) -> str:
         at_a_time = "one at a time" if self.jobs == 1 else f"{self.jobs} at a time"
+        inside, outside = "start and measured steps", "reading data, exhibit and evaluation"
+        if self.evaluated:
+            inside, outside = "start, measured steps and evaluation", "reading data and exhibit"
         return (
-            f"{self.cells} {'cell' if self.cells == 1 else 'cells'} to train, {at_a_time}: about "
-            f"{duration(self.seconds)} of pre-training, by measured steps; evaluation comes on top"
+            f"{self.cells} {'cell' if self.cells == 1 else 'cells'} to go, {at_a_time}: about "
+            f"{duration(self.seconds)} for {inside}; {outside} come on top"
         )
 
 
@@ -38,26 +46,40 @@ def seconds_per_step(config: Config, dataset: Dataset, device: torch.device) -> 
     return estimate(config, dataset, device, fixed_batch=True).seconds_per_step
 
 
+def seconds_to_start() -> float:
+    """What the process of a cell takes before it does anything."""
+    start = time.monotonic()
+    subprocess.run([sys.executable, "-c", f"import {work.__module__}"], check=True, capture_output=True)
+    return time.monotonic() - start
+
+
 def forecast(
     plan: Plan,
-    cells: Sequence[Cell],
+    left: Sequence[tuple[Cell, int]],
     shelf: Shelf,
     device: torch.device,
     jobs: int,
+    *,
+    evaluation: float | None = None,
+    start: Callable[[], float] = seconds_to_start,
     measure: Measure = seconds_per_step,
 ) -> Forecast:
-    """Cells that differ in seed, length or number of labels have the same step, which is measured once."""
+    """Of cells with the steps they have to go, and the seconds of an evaluation where they are known.
+
+    Cells that differ in seed, length or number of labels have the same step, which is measured once.
+    """
     known: dict[Config, float] = {}
-    times = []
+    beside, times = start() + (evaluation or 0.0), []
     with _threads(threads_for(jobs)):
-        for cell in cells:
+        for cell, steps in left:
             kind = _kind(cell.config, plan.base)
-            if kind not in known:
+            if steps and kind not in known:
                 known[kind] = measure(kind, shelf.get(kind), device)
-            times.append(known[kind] * (cell.steps - steps_done(cell)))
+            times.append(beside + (known[kind] * steps if steps else 0.0))
     # a GPU does not get faster because several cells share it
     shared = min(jobs, max(torch.cuda.device_count(), 1)) if device.type == "cuda" else jobs
-    return Forecast(max(sum(times) / shared, max(times, default=0.0)), len(cells), jobs)
+    seconds = max(sum(times) / shared, max(times, default=0.0))
+    return Forecast(seconds, len(left), jobs, evaluation is not None)
 
 
 def _kind(config: Config, base: Config) -> Config:

@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any
 
 from semppl.ablate.curve import COLUMNS, curve_rows, gains
+from semppl.ablate.files import MADE_BY
 from semppl.ablate.summary import NOTHING, Summary, columns, directions, headline, lines
-
-MADE_BY: Final = "semppl ablate"
-"""What tells a page of ours from somebody's own."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ def _numbers(summary: Summary, facts: Facts) -> list[str]:
 def _rule(seeds: int) -> str:
     """How a verdict comes about."""
     if seeds == 1:
-        return "With one seed a verdict is the sign of a difference and no more."
+        return "One seed cannot tell a difference from chance: --seeds 3 adds cells and gives a verdict."
     return (
         "A difference counts where a one-sided t-test over paired seeds passes at 5 %, whichever side it is "
         "on, so one in ten does by chance; the others are too close to tell. Differences of the paper up to "

@@ -58,21 +58,28 @@ def run_cells(
     work: Work,
     *,
     jobs: int,
+    begin: Callable[[Cell], None],
     ended: Callable[[End], None],
     look: Callable[[], None],
     told: Callable[[int], None],
 ) -> int | None:
     """All cells in their order, `jobs` at a time; the signal that ended it, if one did.
 
-    `ended` hears of each cell that is over, `look` is called now and then, and `told` once with the number of
-    cells that were asked to stop.
+    `begin` makes a cell's place ready when its turn comes, `ended` hears of each cell that is over, `look` is
+    called now and then, and `told` once with the number of cells that were asked to stop.
     """
     waiting, running = deque(cells), dict[int, _Job]()
     asked = False
     with noted() as heard:
         while running or (waiting and not heard):
             while waiting and len(running) < jobs and not heard:
-                job = _started(waiting.popleft(), work, _free_slot(running), jobs)
+                cell = waiting.popleft()
+                try:
+                    begin(cell)
+                except UserError as error:
+                    ended(End(cell, 0.0, str(error)))
+                    continue
+                job = _started(cell, work, _free_slot(running), jobs)
                 running[job.process.sentinel] = job
             if heard and not asked:
                 asked = True
@@ -181,6 +188,7 @@ def _leave_group() -> None:
     if not hasattr(os, "setpgrp"):  # Windows
         return
     os.setpgrp()
+    # drops a Ctrl-C that came while this process started: it is the parent's
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 

@@ -1,8 +1,7 @@
 """The verb `ablate`: plan, check, say how long, train what is missing, write the table."""
 
 import json
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
@@ -11,20 +10,24 @@ from typing import Any
 
 from rich.console import Console
 
-from semppl.ablate.cell import LOG, Cell, score_of, steps_done
+from semppl.ablate.cell import LOG, Cell, Score, evaluation_seconds
 from semppl.ablate.curve import NARROW as NARROW_CURVE
+from semppl.ablate.curve import SPARE as SPARE_CURVE
 from semppl.ablate.curve import curve_rows, draw_curve, gains
-from semppl.ablate.forecast import Measure, duration, forecast, seconds_per_step
-from semppl.ablate.markdown import MADE_BY, Facts, content, page
+from semppl.ablate.files import TableFiles
+from semppl.ablate.forecast import Measure, duration, forecast, seconds_per_step, seconds_to_start
+from semppl.ablate.markdown import Facts, content, page
+from semppl.ablate.narrow import narrowed
+from semppl.ablate.places import Places
 from semppl.ablate.plan import Plan, Shelf, foreign_cells, plan_cells
 from semppl.ablate.pool import End, Work, run_cells
 from semppl.ablate.settings import AblateFlags, check_flags, labels_per_class
-from semppl.ablate.summary import NARROW, Summary, directions, headline, narrow_lines
+from semppl.ablate.summary import NARROW, SPARE, Summary, directions, headline, narrow_lines
 from semppl.ablate.work import work
-from semppl.config import Config, to_yaml
+from semppl.config import Config
 from semppl.core.errors import RunError, UserError
 from semppl.core.lock import locked
-from semppl.core.rundir import environment, write_text
+from semppl.core.rundir import environment
 from semppl.train.device import choose_device, describe_device
 from semppl.train.interrupt import Interrupted
 from semppl.train.prepare import announce_data
@@ -41,6 +44,7 @@ def run_ablate(
     *,
     work: Work = work,
     measure: Measure = seconds_per_step,
+    start: Callable[[], float] = seconds_to_start,
 ) -> dict[str, Any]:
     """Everything on the table's page; RunError where a cell failed, Interrupted where a signal came.
 
@@ -51,68 +55,61 @@ def run_ablate(
     if config.precision == "bf16" and device.type == "cpu":
         raise UserError("--precision bf16 is for GPUs")
     out = flags.out or Path("runs") / f"ablate-{Path(config.source).stem}"
+    files = TableFiles(out, table)
     with locked(out):
-        _require_ours(out, table, overwrite=flags.overwrite)
+        if (out / "config.yaml").exists():
+            raise UserError(f"{out} is a run: choose another --out for the table and its cells")
+        if not flags.overwrite:
+            files.require_ours()
         shelf = Shelf(device, console)
         dataset = shelf.get(config)
         announce_data(dataset, console)
         plan = plan_cells(config, table, flags, out, dataset)
-        for cell in foreign_cells(plan, shelf, overwrite=flags.overwrite):
-            cell.run.prepare_(to_yaml(cell.config), overwrite=True)
-        left = [cell for cell in plan.cells if score_of(cell) is None]
+        places = Places(files, foreign_cells(plan, shelf, overwrite=flags.overwrite))
+        left = [cell for cell in plan.cells if places.score(cell) is None]
         say = partial(console.print, highlight=False, soft_wrap=True)
         say(f"{table}: {len(plan.cells)} cells in {out}, {len(plan.cells) - len(left)} of them finished")
         failed: dict[str, str] = {}
         signum = None
         if left:
             jobs = min(flags.jobs, len(left))
-            say(str(forecast(plan, left, shelf, device, jobs, measure)))
-            signum = _train(left, work, jobs, console, failed)
-        found = _conclude(plan, flags, out, console, command or _command(config, table, flags), failed)
-    _leave(plan, failed, signum)
+            evaluation = evaluation_seconds(cell for cell in plan.cells if cell not in left)
+            to_go = [(cell, cell.steps - places.steps(cell)) for cell in left]
+            time = forecast(
+                plan, to_go, shelf, device, jobs, evaluation=evaluation, start=start, measure=measure
+            )
+            say(str(time))
+            signum = _train(left, places, work, jobs, console, failed)
+        scores = {cell.name: score for cell in plan.cells if (score := places.score(cell)) is not None}
+        if not scores:
+            places.withdraw_page_of_(plan.cells)
+        found = _conclude(
+            plan, scores, flags, files, console, command or _command(config, table, flags), failed
+        )
+    _leave(plan, len(scores), failed, signum)
     return found
 
 
-def _require_ours(out: Path, table: str, *, overwrite: bool) -> None:
-    """Refuse a place where the table would be in somebody's way."""
-    if (out / "config.yaml").exists():
-        raise UserError(f"{out} is a run: choose another --out for the table and its cells")
-    page, picture = out / f"{table}.md", out / f"{table}.png"
-    if picture.exists() and not page.exists() and not overwrite:
-        raise UserError(f"{picture} is there already and not ours: choose another --out, or use --overwrite")
-    for file in _files(out, table):
-        text = ""
-        with suppress(OSError, UnicodeDecodeError):
-            text = file.read_text()
-        if file.exists() and MADE_BY not in text and not overwrite:
-            raise UserError(f"{file} is there already and not ours: choose another --out, or use --overwrite")
-
-
-def _files(out: Path, table: str) -> tuple[Path, Path]:
-    return out / f"{table}.md", out / f"{table}.json"
-
-
-def _train(left: list[Cell], work: Work, jobs: int, console: Console, failed: dict[str, str]) -> int | None:
+def _train(
+    left: Sequence[Cell], places: Places, work: Work, jobs: int, console: Console, failed: dict[str, str]
+) -> int | None:
     """All cells that are left; fills in which failed."""
     say = partial(console.print, highlight=False, soft_wrap=True)
-    before = {cell.name: steps_done(cell) for cell in left}
-    over: set[str] = set()
+    before = {cell.name: places.steps(cell) for cell in left}
+    finished: set[str] = set()
 
-    def done() -> int:
-        """Steps since we began; a cell that is over counts whole, whatever its metrics say."""
-        return sum(
-            (cell.steps if cell.name in over else max(steps_done(cell), before[cell.name]))
-            - before[cell.name]
-            for cell in left
-        )
+    def count() -> tuple[int, int]:
+        now = {cell.name: places.steps(cell) for cell in left}
+        whole = {cell.name: cell.steps for cell in left}
+        return count_steps(before, now | {name: whole[name] for name in finished}, whole, failed)
 
     def ended(end: End) -> None:
         if end.stopped:
             say(f"{end.cell.name}: stopped, and kept as far as it is")
-            return
-        over.add(end.cell.name)
-        if end.error is None:
-            say(f"{end.cell.name}: done after {duration(end.seconds)} ({len(over)} of {len(left)})")
+        elif end.error is None:
+            finished.add(end.cell.name)
+            over = len(finished) + len(failed)
+            say(f"{end.cell.name}: done after {duration(end.seconds)} ({over} of {len(left)})")
         else:
             failed[end.cell.name] = end.error
             say(f"{end.cell.name}: {end.error} (its log: {end.cell.path / LOG})")
@@ -120,25 +117,39 @@ def _train(left: list[Cell], work: Work, jobs: int, console: Console, failed: di
     def told(running: int) -> None:
         say(f"stopping, once {_count(running, 'running cell')} wrote what there is")
 
-    total = sum(cell.steps - before[cell.name] for cell in left)
-    with StageProgress(console, f"steps of {_count(len(left), 'cell')}", total) as progress:
+    with StageProgress(console, f"steps of {_count(len(left), 'cell')}", count()[1]) as progress:
 
         def look() -> None:
-            if 50 * (steps := done()) >= total:  # before, starting has taken longer than training
-                progress.advance(steps)
+            steps, total = count()
+            if 50 * steps >= total:  # before, starting has taken longer than training
+                progress.advance(steps, total)
 
-        return run_cells(left, work, jobs=jobs, ended=ended, look=look, told=told)
+        return run_cells(left, work, jobs=jobs, begin=places.begin_, ended=ended, look=look, told=told)
+
+
+def count_steps(
+    before: Mapping[str, int], now: Mapping[str, int], whole: Mapping[str, int], failed: Collection[str]
+) -> tuple[int, int]:
+    """Steps since we began, and of how many: those that a failed cell lacks are nobody's any more."""
+    done = {name: max(now[name] - before[name], 0) for name in before}
+    total = sum(done[name] if name in failed else whole[name] - before[name] for name in before)
+    return sum(done.values()), total
 
 
 def _conclude(
-    plan: Plan, flags: AblateFlags, out: Path, console: Console, command: str, failed: Mapping[str, str]
+    plan: Plan,
+    scores: Mapping[str, Score],
+    flags: AblateFlags,
+    files: TableFiles,
+    console: Console,
+    command: str,
+    failed: Mapping[str, str],
 ) -> dict[str, Any]:
     """The table with what there is, on the console and as files."""
-    scores = {key: score for key, cell in plan.grid.items() if (score := score_of(cell)) is not None}
-    summary = Summary(plan.table, plan.seeds, scores)
+    found = {key: scores[cell.name] for key, cell in plan.grid.items() if cell.name in scores}
+    summary = Summary(plan.table, plan.seeds, found)
     per_class = labels_per_class(flags) if plan.table.name == "labels" else ()
-    picture = out / f"{plan.table.name}.png"
-    drawn = bool(per_class and scores) and draw_curve(summary, per_class, picture)
+    drawn = bool(per_class and scores) and draw_curve(summary, per_class, files.picture)
     facts = Facts(
         command=command,
         configuration=asdict(plan.base),
@@ -149,30 +160,28 @@ def _conclude(
         failed=failed,
         environment=environment() | {"device": describe_device(choose_device(plan.base.device))},
         per_class=per_class,
-        picture=picture.name if drawn else None,
+        picture=files.picture.name if drawn else None,
     )
-    found = content(summary, facts)
+    everything = content(summary, facts)
     if scores:
-        text, data = _files(out, plan.table.name)
-        write_text(text, page(summary, facts))
-        write_text(data, json.dumps(found, indent=1, allow_nan=False) + "\n")
+        files.write(page(summary, facts), everything)
         _show(summary, per_class, console)
-        console.print(f"written: {text} and {data.name}", highlight=False, soft_wrap=True)
-    return found
+        console.print(f"written: {files.page} and {files.data.name}", highlight=False, soft_wrap=True)
+    return everything
 
 
 def _show(summary: Summary, per_class: tuple[int, ...], console: Console) -> None:
     if per_class:
-        print_table(console, summary.table.title, NARROW_CURVE, curve_rows(summary, per_class))
+        shown = narrowed(NARROW_CURVE, curve_rows(summary, per_class), SPARE_CURVE, console.width)
     else:
-        print_table(console, summary.table.title, NARROW, narrow_lines(summary))
+        shown = narrowed(NARROW, narrow_lines(summary), SPARE, console.width)
+    print_table(console, summary.table.title, *shown)
     said = [*directions(summary), *([gains(summary, per_class)] if per_class else []), headline(summary)]
     for line in said:
         console.print(line, highlight=False, soft_wrap=True)
 
 
-def _leave(plan: Plan, failed: Mapping[str, str], signum: int | None) -> None:
-    finished = sum(score_of(cell) is not None for cell in plan.cells)
+def _leave(plan: Plan, finished: int, failed: Mapping[str, str], signum: int | None) -> None:
     if signum is not None:
         raise Interrupted(
             f"stopped with {finished} of {len(plan.cells)} cells finished: the same command goes on", signum

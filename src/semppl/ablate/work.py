@@ -6,12 +6,11 @@ from dataclasses import replace
 import torch
 from rich.console import Console
 
-from semppl.ablate.cell import LOG, PROTOCOLS, Cell
+from semppl.ablate.cell import LOG, Cell, evaluation_flags
 from semppl.ablate.log import speak_into
 from semppl.config import Config, to_yaml
 from semppl.core.cores import usable_cores
 from semppl.protocols.run import run_evaluate
-from semppl.protocols.settings import EvaluateFlags
 from semppl.train.device import choose_device, choose_workers
 from semppl.train.pretrain import pretrain
 
@@ -27,19 +26,14 @@ def work(cell: Cell, slot: int, jobs: int) -> None:
         config = placed(cell.config, slot, jobs)
         console = Console(file=sys.stdout, width=120, markup=False)
         pretrain(config, run, console=console, resume=True, title=cell.name, hint="the same command goes on")
-        flags = EvaluateFlags(
-            protocol=PROTOCOLS,
-            device=config.device,
-            precision=config.precision,
-            workers=config.data.workers,
-            overwrite=True,
-        )
-        run_evaluate([run.path], flags, console)
+        run_evaluate([run.path], evaluation_flags(config), console)
 
 
 def threads_for(jobs: int) -> int:
-    """Of one cell: all share the cores."""
-    return max(usable_cores() // jobs, 1)
+    """Of one cell: all share the cores, or fewer where OMP_NUM_THREADS says so; to be asked before a process
+    has set its own number.
+    """
+    return max(min(usable_cores(), torch.get_num_threads()) // jobs, 1)
 
 
 def placed(config: Config, slot: int, jobs: int) -> Config:

@@ -61,6 +61,26 @@ def held(folder: Path) -> bool:
         return folder.resolve() in _holds
 
 
+def in_use(folder: Path) -> bool:
+    """Whether a process has locked it, this one included."""
+    if held(folder):
+        return True
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        if fcntl is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a disk without locks tells nothing
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def lost(folder: Path) -> bool:
     """Whether the folder that this process has locked was removed, or is another one by now."""
     with _guard:

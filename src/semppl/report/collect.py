@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from semppl.core.errors import UserError
+from semppl.core.lock import in_use
 from semppl.core.rundir import RunDirectory
 from semppl.report import gaps
 from semppl.report.curves import Metrics, epoch_of
@@ -67,11 +68,10 @@ def collect(path: Path) -> Run:
         )
     config, no_config = _config(run)
     journey_asked = (path / "fit.yaml").is_file()
-    source = str(config.get("source") or "")
     metrics, no_metrics = _metrics(run, config, journey=journey_asked)
     evaluations, journey, no_evaluations = _evaluations(run, journey=journey_asked)
     exhibit, no_exhibit = _exhibit(run, journey=journey_asked)
-    advice, label_next, suspicious, no_advice = _advice(run, source, journey=journey_asked)
+    advice, label_next, suspicious, no_advice = _advice(run, config, journey=journey_asked)
     split, no_split = _optional(run.split, ("label", "role"))
     predictions, no_predictions = _optional(path / "predictions.csv", ("label",))
     bad_files, no_bad_files = _optional(run.bad_files, ("path", "reason"))
@@ -122,8 +122,14 @@ def _metrics(run: RunDirectory, config: Mapping[str, Any], *, journey: bool) -> 
     if not rows:
         missing.append(Gap("no training yet (metrics.jsonl holds no line)", again))
     elif (asked := unfinished(rows, config)) is not None:
-        missing.append(Gap(f"training stopped at epoch {epoch_of(rows[-1]):.1f} of {asked:g}", again))
+        missing.append(_so_far(run, f"epoch {epoch_of(rows[-1]):.1f} of {asked:g}", again))
     return rows, missing
+
+
+def _so_far(run: RunDirectory, where: str, again: str) -> Gap:
+    if in_use(run.path):
+        return Gap(f"training is going on, at {where}: make the page again later")
+    return Gap(f"training stopped at {where}", again)
 
 
 def unfinished(rows: Metrics, config: Mapping[str, Any]) -> float | None:
@@ -171,9 +177,9 @@ def _exhibit(run: RunDirectory, *, journey: bool) -> tuple[Exhibit | None, list[
 
 
 def _advice(
-    run: RunDirectory, source: str, *, journey: bool
+    run: RunDirectory, config: Mapping[str, Any], *, journey: bool
 ) -> tuple[Advice | None, Table | None, Table | None, list[Gap]]:
-    command = gaps.fit(run.path, source, journey=journey)
+    command = gaps.fit(run.path, config, journey=journey)
     label_next, no_next = _optional(run.path / "label_next.csv", NEXT)
     suspicious, no_suspicious = _optional(run.path / "suspicious_labels.csv", SUSPICIOUS)
     missing = [*no_next, *no_suspicious]

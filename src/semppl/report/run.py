@@ -28,8 +28,11 @@ def run_report(paths: Sequence[Path], flags: ReportFlags, console: Console) -> P
     """One page about a run, or one about several side by side; gives its file."""
     if not paths:
         raise UserError("say which run, before any flag: semppl report RUN")
-    out, umap = destination(paths, flags), wanted(flags.umap)
-    runs = [collect(path) for path in paths]
+    once = list({path.resolve(): path for path in reversed(paths)}.values())[::-1]
+    runs, umap = [collect(path) for path in once], wanted(flags.umap)
+    out = destination(once, flags)
+    if len(once) < len(paths):
+        console.print("the same run was given more than once: it counts once", highlight=False)
     if len(runs) == 1:
         page, missing = _single(runs[0], console, umap=umap)
     else:

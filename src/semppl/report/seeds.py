@@ -30,6 +30,7 @@ _MACHINE: Final = frozenset(
     }
 )
 _SEED: Final = re.compile(r"[-_ .]*seed[-_ ]?\d+$", re.IGNORECASE)
+_BY_TIME: Final = frozenset({"epochs", "optim.warmup_epochs"})
 # of files that may lie elsewhere on another machine, the name alone
 _FILES: Final = ("data.labels", "data.test")
 
@@ -44,11 +45,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Mean:
-    """Over the runs of a group that have the number."""
+    """Over the seeds of a group that have the number."""
 
     value: float
     deviation: float | None
-    """None for a single run."""
+    """None for a single seed."""
     count: int
 
     def __str__(self) -> str:
@@ -84,6 +85,10 @@ def decisive(run: Run) -> dict[str, str]:
     """What decides on the numbers, but the seed: values as text, the data by what is in it."""
     values = {name: value for name, value in flat(run.config).items() if name not in _MACHINE}
     seed = values.pop("seed", None)
+    if (
+        run.path / "fit.yaml"
+    ).is_file():  # where minutes decide on the epochs, and seeds get a few more or less
+        values = {name: value for name, value in values.items() if name not in _BY_TIME}
     if values.get("data.split_seed") in (None, seed):
         values.pop("data.split_seed", None)
     for name in _FILES:
@@ -135,9 +140,8 @@ def values_of(run: Run) -> dict[Key, float]:
 
 def means(groups: Sequence[Group]) -> dict[Key, list[Mean | None]]:
     """For each number, in the order of the files, one value for each group."""
-    tables = [[values_of(run) for run in group.runs] for group in groups]
-    keys = dict.fromkeys(key for table in tables for values in table for key in values)
-    return {key: [_mean([row[key] for row in table if key in row]) for table in tables] for key in keys}
+    keys = dict.fromkeys(key for group in groups for run in group.runs for key in values_of(run))
+    return {key: [_mean(list(_by_seed(group, key).values())) for group in groups] for key in keys}
 
 
 def _mean(values: Sequence[float]) -> Mean | None:

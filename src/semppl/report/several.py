@@ -18,6 +18,8 @@ _SHARED: Final = (
     ("spread", "Spread of the features", "features/std", "spread", False),
 )
 _MOST_LINES: Final = 40
+# numbers that the table has, and the picture need not
+_BESIDE: Final = ("top-5", "mean per class", "calibration error")
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,8 @@ def overview(runs: Sequence[Run], groups: Sequence[Group]) -> list[tuple[str, ..
 
 
 def difference_chart(groups: Sequence[Group]) -> Chart | None:
-    """Later groups minus the first one: the first number of each evaluation, and all ways of `fit`."""
-    first = dict(reversed(list(means(groups))))
-    found = [
-        each
-        for each in group_differences(groups)
-        if each.key[0] == JOURNEY or each.key[1] == first[each.key[0]]
-    ]
+    """Later groups minus the first one, in all numbers but those that only go with an accuracy."""
+    found = [each for each in group_differences(groups) if each.key[1] not in _BESIDE]
     # accuracies of results first: fits have many lines, and the picture has a limit
     shown = sorted(found, key=lambda each: each.key[0] == JOURNEY)[:_MOST_LINES]
     several = len(groups) > 2
@@ -133,6 +130,8 @@ def _shared(runs: Sequence[Run], names: Sequence[str], groups: Sequence[Group]) 
     charts = []
     family = {id(run): group.name for group in groups for run in group.runs}
     families = {name: family[id(run)] for run, name in zip(runs, names, strict=True)}
+    if len(groups) == 1:  # then the runs are what can be told apart
+        families = {}
     for id_, title, key, y, share in _SHARED:
         curves: Mapping[str, Series] = {
             name: series(run.metrics, key) for run, name in zip(runs, names, strict=True)

@@ -1,7 +1,7 @@
 """The verb `pretrain`: data, run directory, a new run or the rest of an old one."""
 
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -206,8 +206,9 @@ def _loop_(
 
         def show() -> None:
             if curves is not None:
-                picture = positives_sheet(training, config, dataset)
-                curves.show("semantic positives", picture, training.state.step)
+                with suppress(RunError, torch.OutOfMemoryError):  # a picture is no reason to end a run
+                    picture = positives_sheet(training, config, dataset)
+                    curves.show("semantic positives", picture, training.state.step)
 
         sheets = curves is not None and training.state.queue is not None and config.sheet_every > 0
         stack.enter_context(progress)

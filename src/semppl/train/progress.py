@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Final, Self, final
+from typing import Any, Final, Literal, Self, final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -92,9 +92,12 @@ class StageProgress(_Shown):
         )
         self._task = self._bar.add_task(title, total=total)
 
-    def advance(self, done: int) -> None:
-        """So many are done; without a terminal a line now and then."""
-        self._bar.update(self._task, completed=done)
+    def advance(self, done: int, total: int | None = None) -> None:
+        """So many are done, of another total where some of it fell away; without a terminal a line now and
+        then.
+        """
+        self._total = self._total if total is None else total
+        self._bar.update(self._task, completed=done, total=self._total)
         now = time.monotonic()
         if self._console.is_terminal or now - self._spoken < self._every or done >= self._total:
             return
@@ -132,14 +135,18 @@ class Stages:
 
 
 def print_table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Words on the left, numbers on the right."""
+    """Words on the left, numbers on the right; on a narrow console cells fold between words, and a table
+    that is too wide even then goes over the edge, because half a number is a wrong one.
+    """
     console.print(f"\n{title}", highlight=False)
     table = Table()
     for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else "left", no_wrap=True)
+        number = max(len(word) for row in (columns, *rows) for word in (*row[i].split(), ""))
+        justify: Literal["left", "right"] = "right" if i else "left"
+        table.add_column(column, justify=justify, overflow="fold", min_width=number if i else None)
     for row in rows:
         table.add_row(*row)
-    console.print(table)
+    console.print(table, crop=False)
 
 
 def words(row: dict[str, Any]) -> str:

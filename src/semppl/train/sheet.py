@@ -27,6 +27,13 @@ _LINE: Final = 14
 _GAP: Final = 24
 _HEAD: Final = 28
 _CELL: Final = _SIDE + 2 * FRAME + 4
+# of the first column, whose words are longer
+_WIDE: Final = 2 * _CELL
+_HEADINGS: Final = (
+    "its vote (green: right)",
+    "labelled images that voted (green: for the winner)",
+    "positives drawn",
+)
 _NOTHING: Final = torch.full((3, 1, 1), 200, dtype=torch.uint8)
 
 
@@ -68,10 +75,10 @@ def _rows(training: Training, config: Config, dataset: Dataset, index_N: Tensor)
         # the queue may hold an image several times
         times = Counter((int(images_C[slot]), int(labels_C[slot])) for slot in slots)
         voters = [
-            (image, f"{count} for {names[label]}", label == vote)
+            (image, f"{names[label]} ({count})", label == vote)
             for (image, label), count in times.most_common(_VOTERS)
         ]
-        words = "no vote" if vote == UNLABELLED else f"{count} of {config.num_ballots} for {names[vote]}"
+        words = "no vote" if vote == UNLABELLED else f"{names[vote]}, {count} of {config.num_ballots}"
         drawn_P = [slot for slot in seen.positives_NP[n].tolist() if slot != NO_SLOT]
         positives = images_C[drawn_P[:_POSITIVES]].tolist()
         rows.append(Row(int(index_N[n]), words, right, voters, positives))
@@ -80,23 +87,23 @@ def _rows(training: Training, config: Config, dataset: Dataset, index_N: Tensor)
 
 def drawn(rows: Sequence[Row], tiles: Mapping[int, Tensor]) -> Image.Image:
     """The rows below each other; an entry of the queue that is no image is grey."""
-    voters = max(2, *(len(row.voters) for row in rows))
+    voters = max(4, *(len(row.voters) for row in rows))
     positives = max(2, *(len(row.positives) for row in rows))
-    lefts = (_GAP, 2 * _GAP + _CELL, 3 * _GAP + _CELL * (1 + voters))
+    lefts = (_GAP, 2 * _GAP + _WIDE, 3 * _GAP + _WIDE + _CELL * voters)
     size = (lefts[2] + _CELL * positives + _GAP, _HEAD + len(rows) * (_CELL + _LINE) + _GAP // 2)
     sheet = Image.new("RGB", size, "white")
     draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=11)
-    for left, words in zip(lefts, ("its vote", "labelled images that voted", "positives drawn"), strict=True):
+    for left, words in zip(lefts, _HEADINGS, strict=True):
         draw.text((left, 6), words, fill="black", font=font)
 
-    def put(image: int, left: int, top: int, frame: str, words: str = "") -> None:
+    def put(image: int, left: int, top: int, frame: str, words: str = "", wide: int = _SIDE) -> None:
         paste_framed(sheet, tiles.get(image, _NOTHING), (left, top), _SIDE, frame)
-        draw.text((left, top + _SIDE + FRAME), shortened(words, font, _SIDE), fill="black", font=font)
+        draw.text((left, top + _SIDE + FRAME), shortened(words, font, wide), fill="black", font=font)
 
     for i, row in enumerate(rows):
         top = _HEAD + i * (_CELL + _LINE)
         frame = NEUTRAL if row.right is None else (WRONG, RIGHT)[row.right]
-        put(row.image, lefts[0], top, frame, row.words)
+        put(row.image, lefts[0], top, frame, row.words, _WIDE)
         for column, (image, words, agrees) in enumerate(row.voters):
             put(image, lefts[1] + column * _CELL, top, RIGHT if agrees else WRONG, words)
         for column, image in enumerate(row.positives):

@@ -1,0 +1,56 @@
+"""The files of a table: ours are written, replaced and withdrawn, somebody's own are left. No torch here."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, final
+
+from semppl.core.errors import UserError
+from semppl.core.rundir import write_text
+
+MADE_BY: Final = "semppl ablate"
+"""What tells a file of ours from somebody's own."""
+
+
+@final
+class TableFiles:
+    """OUT/TABLE.md, the same as data, and a picture that belongs to the page."""
+
+    def __init__(self, out: Path, table: str) -> None:
+        self.page, self.data, self.picture = (out / f"{table}.{kind}" for kind in ("md", "json", "png"))
+
+    def require_ours(self) -> None:
+        """Refuse a place where the table would be in somebody's way."""
+        for file in (self.picture, self.page, self.data):
+            said_in = self.page if file == self.picture else file  # a picture cannot say whose it is
+            if file.exists() and MADE_BY not in _text(said_in):
+                raise UserError(
+                    f"{file} is there already and not ours: choose another --out, or use --overwrite"
+                )
+
+    def write(self, page: str, content: Mapping[str, Any]) -> None:
+        """Both, each as a whole."""
+        write_text(self.page, page)
+        write_text(self.data, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+    def shows(self, cell: str) -> bool:
+        """Whether it has the numbers of a cell."""
+        return f"`{cell}`" in _text(self.page) or f'"{cell}"' in _text(self.data)
+
+    def withdraw_(self) -> None:
+        """Numbers whose cells are gone are shown no longer; a picture goes where our page shows it."""
+        files = [file for file in (self.data, self.page) if MADE_BY in _text(file)]
+        if self.page in files and f"]({self.picture.name})" in _text(self.page):
+            files.insert(0, self.picture)
+        for file in files:
+            try:
+                file.unlink(missing_ok=True)
+            except OSError as error:
+                raise UserError(f"cannot remove {file} ({error.strerror}): choose another --out") from error
+
+
+def _text(file: Path) -> str:
+    with suppress(OSError, UnicodeDecodeError):
+        return file.read_text()
+    return ""
