@@ -36,10 +36,11 @@ def test_no_torch_in_a_whole_report(run_path):
         "from semppl.report.run import run_report; from semppl.report.settings import ReportFlags\n"
         "run, quiet = Path(sys.argv[1]), Console(quiet=True)\n"
         "run_report([run], ReportFlags(umap='off'), quiet)\n"
-        "run_report([run, run], ReportFlags(out=run / 'two.html'), quiet)\n"
+        "run_report([run, Path(sys.argv[2])], ReportFlags(out=run / 'two.html'), quiet)\n"
         "assert 'torch' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code, run_path], check=True)
+    other = bare_run(run_path.with_name("other"))
+    subprocess.run([sys.executable, "-c", code, run_path, other], check=True)
     assert (run_path / "two.html").is_file()
 
 

@@ -1,7 +1,6 @@
 """scikit-learn's handwritten digits: 1,797 grey images of 8 px that ship with the package."""
 
 import torch
-from sklearn.datasets import load_digits as sklearn_digits
 
 from semppl.core.rng import generator
 from semppl.data.dataset import Dataset
@@ -11,6 +10,9 @@ NUM_TEST = 360
 
 def load_digits() -> Dataset:
     """1,437 images for training with all labels and always the same 360 for testing."""
+    # here, because it takes a second, which all other data would pay
+    from sklearn.datasets import load_digits as sklearn_digits  # noqa: PLC0415
+
     bunch = sklearn_digits()
     grey_MHW = torch.from_numpy(bunch.images * (255 / 16)).round().to(torch.uint8)
     images_M3HW = grey_MHW[:, None].expand(-1, 3, -1, -1).contiguous()
