@@ -10,8 +10,9 @@ INSTALL_CHROMIUM := { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq chromium |
 demo: .venv/installed            ## the whole journey on digits: minutes on two CPU cores
 	$(BIN)/semppl demo $(FLAGS)
 
-test: .venv/installed-dev        ## all tests
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup --ignore tests/browser $(FLAGS)
+# a file's tests share fixtures, so one process runs them; many tests wait for others, so three share two cores
+test: .venv/installed-dev        ## all tests but those of the browser
+	$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/browser $(FLAGS)
 
 test-browser: .venv/installed-browser ## the report page in a headless Chromium
 	$(BIN)/python -m pytest tests/browser $(FLAGS)
@@ -24,7 +25,7 @@ check: .venv/installed-dev       ## everything that a change needs: format, lint
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadgroup --ignore tests/browser $(FLAGS)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/browser $(FLAGS)
 
 format: .venv/installed-dev      ## format, and fix what can be fixed
 	$(BIN)/ruff format .

@@ -19,8 +19,6 @@ from semppl.train.encode import Nets
 from semppl.train.parallel import spread_
 from semppl.train.ranks import ALONE
 
-# what its tests share is made once, by one process
-pytestmark = pytest.mark.xdist_group("equal_ranks")
 CPU = torch.device("cpu")
 FLAT = {"optim": OptimConfig(name="sgd", base_lr=0.5, momentum=0.9)}
 

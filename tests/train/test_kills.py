@@ -26,8 +26,6 @@ from semppl.train.encode import Nets
 from semppl.train.interrupt import Interrupted
 from semppl.train.parallel import spread_
 
-# what its tests share is made once, by one process
-pytestmark = pytest.mark.xdist_group("kills")
 QUIET = Console(quiet=True)
 LONG = {"epochs": 40.0, "checkpoint_every": 0.7, "keep_checkpoints": 2, "log_every": 2}
 STEPS = 120

@@ -12,9 +12,9 @@ import torch
 
 from semppl.train.ranks import joined
 
-# one process imports torch, and every rank is a copy of it
+# one process imports torch and all that tests import, and every rank is a copy of it
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["semppl.train.pretrain"])
+CONTEXT.set_forkserver_preload(["semppl.train.pretrain", "semppl.protocols.run", "semppl.fit.run", "pytest"])
 
 
 def free_port() -> int:
