@@ -1,8 +1,5 @@
-import gc
-
 import torch
 
-from semppl.doctor import memory
 from semppl.doctor.memory import forget_peak_, free_memory, host_memory, peak_memory
 
 CPU = torch.device("cpu")
@@ -43,10 +40,11 @@ def test_a_system_without_these_files_is_asked_for_its_pages(tmp_path):
 
 
 def test_the_peak_is_that_of_the_time_since_it_was_forgotten():
-    gc.collect()  # what other tests have left must not go meanwhile
     forget_peak_(CPU)
-    before = peak_memory(CPU)
-    more = 50_000_000  # than was ever held, where the system does not let a process forget
-    held = torch.ones(before - memory._of_process("VmRSS") + more, dtype=torch.uint8)
-    assert peak_memory(CPU) > before + 0.8 * more
-    assert free_memory(CPU) > len(held)
+    before, held, more = peak_memory(CPU), [], 50_000_000
+    # once is enough, unless the system does not let a process forget, or takes back pages of files meanwhile
+    while peak_memory(CPU) <= before + 0.8 * more:
+        assert len(held) < 80
+        held.append(torch.ones(more, dtype=torch.uint8))
+    assert held
+    assert free_memory(CPU) > more * len(held)
