@@ -292,7 +292,17 @@ def test_several_runs(several, opened):
         assert "81.0 ± 1.0 (3)" in page.inner_text("#results")
         assert "No results yet: new." in page.inner_text("#results")
         assert "a <b>0" in page.inner_text("#runs")
-        assert page.locator("#all-loss .legendtext").first.text_content() == "a <b>0"
+        assert page.locator("#all-loss .legendtext").all_text_contents() == [
+            "k 1, source photos (abababa…",
+            "k 5, source photos (abababa…",
+        ]
+
+
+def test_several_runs_of_one_configuration_are_told_apart(tmp_path, opened):
+    names = ("a <b>0", "a%{x}1")
+    runs = [measured_run(tmp_path / name, 80.0 + seed, seed=seed) for seed, name in enumerate(names)]
+    with opened(made(runs, tmp_path / "seeds.html")) as page:
+        assert page.locator("#all-loss .legendtext").all_text_contents() == list(names)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ def test_names_are_valid_text_in_which_nothing_hides(name, shown):
 
 def test_plotly_shows_names_as_they_are():
     assert for_plotly('<a href="x">&</a>') == '&lt;a href="x"&gt;&amp;&lt;/a&gt;'
+    assert for_plotly("50%{x}") == "50%&#123;x}", "no place for a value"
     assert for_plotly("x" * 40, 10) == "x" * 9 + "…"
     assert for_plotly("<" * 40, 3) == "&lt;&lt;…", "cut before it is escaped"
 

@@ -25,10 +25,10 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def for_plotly(text: str, most: int = 28) -> str:
-    """Plotly reads a little HTML in its labels: escaped, a name shows as it is."""
+    """Plotly reads a little HTML in its labels, and places for values (`%{x}`): escaped, a name shows."""
     text = plain(text)
     short = text if len(text) <= most else f"{text[: most - 1]}…"
-    return html.escape(short, quote=False)
+    return html.escape(short, quote=False).replace("%{", "%&#123;")
 
 
 def percent(share: float | None, digits: int = 1) -> str:
