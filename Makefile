@@ -2,8 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 FLAGS ?=
-INSTALL_CHROMIUM := { [ "$$(id -u)" = 0 ] && { apt-get install -y -qq chromium || \
-	{ apt-get update -qq && apt-get install -y -qq chromium; }; } >/dev/null; }
+APT := DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium
+INSTALL_CHROMIUM := { [ "$$(id -u)" = 0 ] && { $(APT) || { apt-get update -qq && $(APT); }; } >/dev/null; }
 
 .PHONY: demo test test-browser pictures check format clean
 
