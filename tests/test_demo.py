@@ -8,7 +8,7 @@ from rich.console import Console
 
 import semppl.demo as demo
 from semppl.core.errors import UserError
-from semppl.evaluate.labels import Trust
+from semppl.core.trust import Trust
 from semppl.evaluate.scores import Score
 from semppl.presets import digits
 

@@ -16,9 +16,10 @@ from torch import nn
 from semppl.config import Config, required
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_text
+from semppl.core.tables import markdown_table, spread
+from semppl.core.trust import Trust, counts_at_the_end, trust_by_votes
 from semppl.data.dataset import Dataset
 from semppl.evaluate.baselines import train_supervised_
-from semppl.evaluate.labels import Trust, trust_by_votes
 from semppl.evaluate.neighbours import neighbour_sheet
 from semppl.evaluate.scores import Judge, Score
 from semppl.presets import digits
@@ -141,12 +142,7 @@ def _supervised(
 
 def _trust(run: RunDirectory, config: Config, num_images: int) -> list[Trust]:
     """Pseudo-labels of the last epoch against the withheld labels."""
-    rows = [row for row in run.read_metrics() if "pseudo/right_by_votes" in row]
-    since = rows[-1]["step"] - config.steps_of(1, num_images)
-    last = [row for row in rows if row["step"] > since]
-    right = [sum(column) for column in zip(*(row["pseudo/right_by_votes"] for row in last), strict=True)]
-    known = [sum(column) for column in zip(*(row["pseudo/known_by_votes"] for row in last), strict=True)]
-    return trust_by_votes(right, known)
+    return trust_by_votes(*counts_at_the_end(run.read_metrics(), config.steps_of(1, num_images)))
 
 
 SCORE_COLUMNS = ("trained on", "k-NN", "linear")
@@ -187,23 +183,18 @@ def markdown(results: Sequence[Result]) -> str:
         f"# Digits with few labels, {_seeds(results)}",
         f"`semppl demo --seed {results[0].seed} --seeds {len(results)}` wrote this page. Accuracy in per cent"
         + (", mean ± standard deviation over seeds." if len(results) > 1 else "."),
-        _markdown_table(SCORE_COLUMNS, score_rows(results)),
+        markdown_table(SCORE_COLUMNS, score_rows(results)),
         f"Protocol: {results[0].protocol}. {_own_classifier(results)}.",
         "Linear accuracy of each seed:",
-        _markdown_table(
+        markdown_table(
             ("trained on", *(f"seed {result.seed}" for result in results)),
             [(name, *(f"{result.scores[name].linear:.1f}" for result in results)) for name in ROWS],
         ),
         "Pseudo-labels of the last epoch against the withheld labels:",
-        _markdown_table(TRUST_COLUMNS, trust_rows(results)),
+        markdown_table(TRUST_COLUMNS, trust_rows(results)),
         f"{verdict(results)}.",
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    rule = ["---", *["---:"] * (len(columns) - 1)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (columns, rule, *rows))
 
 
 def _seeds(results: Sequence[Result]) -> str:
@@ -214,12 +205,6 @@ def _seeds(results: Sequence[Result]) -> str:
 def _own_classifier(results: Sequence[Result]) -> str:
     own = spread([result.supervised_head for result in results])
     return f"The supervised network's own classifier: {own}"
-
-
-def spread(values: Sequence[float]) -> str:
-    """Mean, with the standard deviation over seeds where there are several."""
-    mean = f"{statistics.mean(values):.1f}"
-    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.1f}"
 
 
 def verdict(results: Sequence[Result]) -> str:

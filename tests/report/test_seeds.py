@@ -5,7 +5,7 @@ import pytest
 from tests.report.conftest import measured_run
 
 from semppl.report.collect import collect
-from semppl.report.seeds import Mean, decisive, distinguishing, flat, group_differences, grouped, means
+from semppl.report.seeds import Mean, decisive, distinguishing, group_differences, grouped, means
 
 
 @pytest.fixture
@@ -120,6 +120,5 @@ def test_many_differences_are_named_by_runs(tmp_path):
     assert [group.name for group in grouped([collect(one), collect(other)])] == ["a", "b"]
 
 
-def test_flat_names():
-    assert flat({"a": 1, "b": {"c": 2, "d": {"e": None}}}) == {"a": 1, "b.c": 2, "b.d.e": None}
+def test_values_that_differ_somewhere():
     assert distinguishing([{"a": "1", "b": "2"}, {"a": "1"}]) == ["b"]

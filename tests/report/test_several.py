@@ -1,5 +1,7 @@
+import json
+
 import pytest
-from tests.report.conftest import EVIL_CLASS, bare_run, measured_run, write_metrics
+from tests.report.conftest import EVIL_CLASS, bare_run, journey, measured_run, write_metrics
 
 from semppl.report.collect import collect
 from semppl.report.several import compared, difference_chart, overview, titles
@@ -62,3 +64,12 @@ def test_nothing_at_all(tmp_path):
     found = compared(runs)
     assert (found.lines, found.charts, found.difference) == ([], [], None)
     assert found.without == ["a", "b"]
+
+
+def test_ways_of_fit_come_last_in_the_picture(tmp_path):
+    paths = [measured_run(tmp_path / f"r{k}", 80.0 + k, method__k=k) for k in (1, 5)]
+    for path in paths:
+        (path / "evaluations" / "fit.json").write_text(json.dumps(journey()))
+    chart = difference_chart(compared([collect(path) for path in paths]).groups)
+    assert [row[0].split()[0] for row in chart.rows] == ["knn", *["fit"] * (len(chart.rows) - 1)]
+    assert len(chart.rows) > 1

@@ -1,6 +1,6 @@
 import math
 
-from semppl.report.trust import coverage_over_training, shown_thresholds, trust_over_training
+from semppl.report.trust import coverage_over_training, trust_over_training
 
 
 def line(epoch, right, known):
@@ -57,9 +57,3 @@ def test_without_truth_there_is_coverage():
     rows = [{"step": 1, "epoch": 1.0, "pseudo/votes": [1, 3, 6]}]
     assert trust_over_training(rows) is None
     assert [t.coverage for t in coverage_over_training(rows).lines[0]] == [0.9, 0.6]
-
-
-def test_few_thresholds_are_drawn():
-    assert shown_thresholds(4) == [1, 2, 3, 4]
-    assert shown_thresholds(16) == [1, 5, 8, 12, 16]
-    assert shown_thresholds(1) == [1]

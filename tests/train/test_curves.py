@@ -22,6 +22,21 @@ def test_numbers_are_curves_and_votes_are_a_histogram(tmp_path):
     assert set(events.Tags()["scalars"]) == {"loss/total"}
 
 
+def test_precision_and_recall_are_curves_by_threshold(tmp_path):
+    counts = {"pseudo/right_by_votes": [0, 1, 3, 0], "pseudo/known_by_votes": [0, 4, 4, 0]}
+    with SummaryWriter(str(tmp_path)) as writer:
+        write_curves(writer, {"step": 7, "epoch": 1.0, **counts})
+    events = EventAccumulator(str(tmp_path)).Reload()
+    found = {tag: events.Scalars(tag)[0].value for tag in events.Tags()["scalars"]}
+    assert found == {
+        "precision/1 of 3 ballots or more": 0.5,
+        "precision/2 of 3 ballots or more": 0.75,
+        "recall/1 of 3 ballots or more": 0.5,
+        "recall/2 of 3 ballots or more": 0.375,
+        "recall/3 of 3 ballots or more": 0.0,
+    }, "no precision where there is no label"
+
+
 def test_a_picture_is_shown_pixel_by_pixel(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (5, 9, 3), dtype=np.uint8)
     with Curves(tmp_path, 0, print) as curves:

@@ -5,7 +5,7 @@ from tests.conftest import tiny_config
 from semppl.config import DataConfig
 from semppl.core.cores import usable_cores
 from semppl.core.errors import UserError
-from semppl.train.device import choose_device, choose_workers, memory_for_pixels
+from semppl.train.device import choose_device, choose_workers, memory_for_pixels, require_precision
 
 CPU = torch.device("cpu")
 
@@ -31,3 +31,10 @@ def test_training_on_the_cpu_leaves_it_some_cores():
 
 def test_pixels_take_a_quarter_of_the_memory_and_at_most_4_gib():
     assert 0 < memory_for_pixels(CPU) <= 2**32
+
+
+def test_low_precision_is_for_gpus():
+    require_precision("bf16", torch.device("cuda"))
+    require_precision("fp32", torch.device("cpu"))
+    with pytest.raises(UserError, match="--precision bf16 is for GPUs"):
+        require_precision("bf16", torch.device("cpu"))

@@ -8,19 +8,12 @@ from tests.conftest import tiny_config
 from tests.train.test_state import training
 from tests.train.world import in_ranks
 
-from semppl.config import Config, to_yaml
+from semppl.config import to_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
+from semppl.differing import FREE
 from semppl.train.checkpoint import write_checkpoint
-from semppl.train.resume import (
-    FREE,
-    differences,
-    job,
-    require_same_run,
-    require_same_step,
-    restarted,
-    resume_,
-)
+from semppl.train.resume import job, require_same_run, require_same_step, restarted, resume_
 
 CLUSTER = ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID")
 
@@ -112,12 +105,6 @@ def test_a_job_that_was_killed_before_it_could_sign_goes_on_if_nothing_is_lost(n
     assert restarted(run)
     write_checkpoint(run, training(npz).state.state_dict(), {"split": "a", "data": "b"})
     assert not restarted(run)
-
-
-def test_differences_are_named_with_their_group():
-    one = Config()
-    other = replace(one, seed=1, device="cuda:3", method=replace(one.method, k=5))
-    assert differences(one, other) == ["seed", "method.k"]
 
 
 def test_torchrun_does_not_count_every_restart(run, monkeypatch):

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from semppl.config import Config
 from semppl.core.rundir import RunDirectory
+from semppl.core.trust import counts_at_the_end
 from semppl.protocols.settings import EvaluateFlags
 
 PROTOCOLS: Final = ("knn", "linear")
@@ -95,10 +96,8 @@ def steps_done(cell: Cell) -> int:
 
 def pseudo_accuracy(rows: list[dict[str, Any]], epoch: int) -> float | None:
     """Right among the pseudo-labels of the last `epoch` steps whose truth is known."""
-    told = [row for row in rows if "pseudo/right_by_votes" in row]
-    last = [row for row in told if row["step"] > told[-1]["step"] - epoch]
-    known = sum(sum(row["pseudo/known_by_votes"]) for row in last)
-    return 100 * sum(sum(row["pseudo/right_by_votes"]) for row in last) / known if known else None
+    right, known = counts_at_the_end(rows, epoch)
+    return 100 * sum(right) / sum(known) if sum(known) else None
 
 
 def training_seconds(rows: list[dict[str, Any]], batch: int) -> float:

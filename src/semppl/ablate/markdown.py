@@ -6,7 +6,8 @@ from typing import Any
 
 from semppl.ablate.curve import COLUMNS, curve_rows, gains
 from semppl.ablate.files import MADE_BY
-from semppl.ablate.summary import NOTHING, Summary, columns, directions, headline, lines
+from semppl.ablate.summary import Summary, columns, directions, headline, lines
+from semppl.core.tables import NOTHING, markdown_table
 
 
 @dataclass(frozen=True)
@@ -101,12 +102,6 @@ def content(summary: Summary, facts: Facts) -> dict[str, Any]:
         "configuration_sha256": facts.sha256,
         "environment": dict(facts.environment),
     }
-
-
-def markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Words on the left, numbers on the right."""
-    rule = ["---", *["---:"] * (len(names) - 1)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (names, rule, *rows))
 
 
 def _numbers(summary: Summary, facts: Facts) -> list[str]:

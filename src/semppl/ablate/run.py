@@ -28,11 +28,11 @@ from semppl.config import Config
 from semppl.core.errors import RunError, UserError
 from semppl.core.lock import locked
 from semppl.core.rundir import environment
-from semppl.train.device import choose_device, describe_device
+from semppl.differing import decisive
+from semppl.train.device import choose_device, describe_device, require_precision
 from semppl.train.interrupt import Interrupted
 from semppl.train.prepare import announce_data
 from semppl.train.progress import StageProgress, print_table
-from semppl.train.resume import decisive
 
 
 def run_ablate(
@@ -52,8 +52,7 @@ def run_ablate(
     """
     check_flags(table, flags)
     device = choose_device(config.device)
-    if config.precision == "bf16" and device.type == "cpu":
-        raise UserError("--precision bf16 is for GPUs")
+    require_precision(config.precision, device)
     out = flags.out or Path("runs") / f"ablate-{Path(config.source).stem}"
     files = TableFiles(out, table)
     with locked(out):

@@ -1,6 +1,5 @@
 """What the cells of a table found, row by row, over seeds. No torch here."""
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -16,9 +15,9 @@ from semppl.ablate.direction import (
     verdict,
 )
 from semppl.ablate.table import PSEUDO, Row, Table
+from semppl.core.tables import NOTHING, spread
 
 Metric = Literal["linear", "knn", "pseudo"]
-NOTHING: Final = "–"
 
 
 @dataclass(frozen=True)
@@ -63,14 +62,6 @@ class Summary:
             if lacking:
                 lines.append(f"{row.name}: seed {', '.join(lacking)}")
         return lines
-
-
-def spread(values: Sequence[float]) -> str:
-    """Mean, with the standard deviation over seeds where there are several."""
-    if not values:
-        return NOTHING
-    mean = f"{statistics.mean(values):.1f}"
-    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.1f}"
 
 
 def directions(summary: Summary) -> list[str]:

@@ -5,10 +5,10 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
+from semppl.differing import flat
 from semppl.report.collect import Run
 from semppl.report.curves import epoch_of
 from semppl.report.lenient import finite
-from semppl.report.seeds import flat
 from semppl.report.text import bytes_of, duration, percent
 
 Facts = list[tuple[str, str]]

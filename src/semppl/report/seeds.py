@@ -5,30 +5,16 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Final
 
+from semppl.differing import FREE, flat
 from semppl.report.collect import Run
 
 Key = tuple[str, str]
 """(evaluation, number)."""
 
-# where a run ran, and how often it spoke: no part of what it computed
-_MACHINE: Final = frozenset(
-    {
-        *(
-            "device",
-            "precision",
-            "speed",
-            "micro_batch",
-            "timeout",
-            "log_every",
-            "probe_every",
-            "sheet_every",
-        ),
-        *("checkpoint_every", "keep_checkpoints"),
-        *("data.root", "data.workers", "data.feed", "data.allow_unreadable"),
-    }
-)
+# where a run ran, and how often it spoke: no part of what it computed. Whose data it was does count
+_MACHINE: Final = (FREE - {"source", "data.labels", "data.test"}) | {"micro_batch", "data.feed"}
 _SEED: Final = re.compile(r"[-_ .]*seed[-_ ]?\d+$", re.IGNORECASE)
 _BY_TIME: Final = frozenset({"epochs", "optim.warmup_epochs"})
 # of files that may lie elsewhere on another machine, the name alone
@@ -68,17 +54,6 @@ class Difference:
     """Of the differences seed by seed; without common seeds that of two single, independent runs."""
     by_seed: Mapping[int, float]
     """Empty where no seed is common."""
-
-
-def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """All values by dotted name."""
-    values: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, Mapping):
-            values |= flat(value, f"{prefix}{name}.")
-        else:
-            values[f"{prefix}{name}"] = value
-    return values
 
 
 def decisive(run: Run) -> dict[str, str]:

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
+from semppl.core.trust import shown_thresholds
 from semppl.report.collect import Run
 from semppl.report.curves import Series, loss_terms, series
 from semppl.report.figures import SCALE, Chart, lines, points, trend
 from semppl.report.text import percent
-from semppl.report.trust import TrustOverTime, coverage_over_training, shown_thresholds, trust_over_training
+from semppl.report.trust import TrustOverTime, coverage_over_training, trust_over_training
 
 # below this spread of unit features nothing is told apart any more; 1 is an even spread
 COLLAPSED: Final = 0.1

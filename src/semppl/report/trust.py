@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from semppl.evaluate.labels import Trust, trust_by_votes
+from semppl.core.trust import Trust, trust_by_votes
 from semppl.report.curves import Metrics, bins, epoch_of
 from semppl.report.lenient import counts
 
@@ -46,13 +46,6 @@ def coverage_over_training(metrics: Metrics, most: int = _BINS) -> TrustOverTime
     return trust_over_training(
         [{**row, **dict.fromkeys(keys, row.get("pseudo/votes"))} for row in metrics], most
     )
-
-
-def shown_thresholds(ballots: int, most: int = 5) -> list[int]:
-    """A few from 1 to all, evenly spread."""
-    if ballots <= most:
-        return list(range(1, ballots + 1))
-    return sorted({round(1 + i * (ballots - 1) / (most - 1)) for i in range(most)})
 
 
 def _counted(metrics: Metrics, keys: tuple[str, str]) -> list[tuple[float, tuple[list[int], list[int]]]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from math import isnan
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
@@ -10,6 +11,7 @@ import numpy as np
 from PIL import Image
 from torch.utils.tensorboard import SummaryWriter
 
+from semppl.core.trust import shown_thresholds, trust_by_votes
 from semppl.train.checkpoint import Say
 
 
@@ -57,12 +59,26 @@ class Curves:
 
 
 def write_curves(writer: SummaryWriter, row: dict[str, Any]) -> None:
-    """Numbers become curves; the counts of images by votes become a histogram."""
+    """Numbers become curves; the counts of images by votes become a histogram, and where truth is known the
+    precision and recall of pseudo-labels by threshold.
+    """
+    _write_trust(writer, row)
     for key, value in row.items():
         if key == "pseudo/votes":
             _write_histogram(writer, key, value, row["step"])
         elif key not in ("step", "epoch") and not isinstance(value, list):
             writer.add_scalar(key, value, row["step"])
+
+
+def _write_trust(writer: SummaryWriter, row: dict[str, Any]) -> None:
+    if "pseudo/right_by_votes" not in row:
+        return
+    lines = trust_by_votes(row["pseudo/right_by_votes"], row["pseudo/known_by_votes"])
+    for votes in shown_thresholds(len(lines)):
+        line, what = lines[votes - 1], f"{votes} of {len(lines)} ballots or more"
+        if not isnan(line.precision):
+            writer.add_scalar(f"precision/{what}", line.precision, row["step"])
+        writer.add_scalar(f"recall/{what}", line.recall, row["step"])
 
 
 def _write_histogram(writer: SummaryWriter, key: str, counts: list[int], step: int) -> None:

@@ -25,6 +25,12 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
+def require_precision(precision: str, device: torch.device) -> None:
+    """Refuse what the device cannot train with."""
+    if precision == "bf16" and device.type == "cpu":
+        raise UserError("--precision bf16 is for GPUs: on a CPU gradients of tiny maps are not always finite")
+
+
 def wait_for(device: torch.device) -> None:
     """Until its steps are done; batches that are made beside them go on."""
     if device.type == "cuda":

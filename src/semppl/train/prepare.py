@@ -15,13 +15,14 @@ from semppl.data.dataset import Dataset
 from semppl.data.request import Request
 from semppl.data.source import load_dataset
 from semppl.data.splits import digest, split_table
+from semppl.differing import decisive
 from semppl.nets.pretrained import fitting_size, own_size
 from semppl.resolve import resolved
 from semppl.train.device import memory_for_pixels
 from semppl.train.objectives import uses_queue
 from semppl.train.progress import Stages
 from semppl.train.ranks import Ranks
-from semppl.train.resume import decisive, require_same_run
+from semppl.train.resume import require_same_run
 from semppl.train.start import Start, read_start, with_network_of
 
 

@@ -17,7 +17,7 @@ from semppl.data.scan import bad_table
 from semppl.train.build import Training, build_training
 from semppl.train.checkpoint import Say
 from semppl.train.curves import Curves
-from semppl.train.device import choose_device, describe_device
+from semppl.train.device import choose_device, describe_device, require_precision
 from semppl.train.exhibit import FOLDER, write_exhibit
 from semppl.train.feed import Feed
 from semppl.train.loop import Cadence, Loop
@@ -164,8 +164,7 @@ def _exhibit(training: Training, run: RunDirectory, prepared: Prepared, say: Say
 
 def _device_of(config: Config, given: torch.device | None) -> torch.device:
     device = given or choose_device(config.device)
-    if config.precision == "bf16" and device.type == "cpu":
-        raise UserError("--precision bf16 is for GPUs: on a CPU gradients of tiny maps are not always finite")
+    require_precision(config.precision, device)
     return device
 
 

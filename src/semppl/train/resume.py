@@ -4,38 +4,17 @@ import json
 import os
 import socket
 from contextlib import suppress
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from semppl.config import Config, from_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
+from semppl.differing import differences
 from semppl.train.build import Training
 from semppl.train.checkpoint import Say, newest_checkpoint, sound_checkpoint
 
 _RESTARTS: Final = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")
-
-# what may differ when a run goes on: where it runs, where the data lies (its content is compared), how often
-# it speaks
-FREE: Final = frozenset(
-    {
-        "source",
-        "device",
-        "precision",
-        "speed",
-        "timeout",
-        "log_every",
-        "probe_every",
-        "sheet_every",
-        "checkpoint_every",
-        "keep_checkpoints",
-        "data.labels",
-        "data.test",
-        "data.root",
-        "data.workers",
-        "data.allow_unreadable",
-    }
-)
 
 
 def require_same_run(config: Config, run: RunDirectory, facts: dict[str, Any]) -> None:
@@ -57,28 +36,6 @@ def _same_numbers(config: Config) -> Config:
     """Parts as large as the batch change no number, so a run may go on with them or without."""
     whole = config.micro_batch == config.batch_size
     return replace(config, micro_batch=None) if whole else config
-
-
-def differences(one: Config, other: Config) -> list[str]:
-    """Dotted names of the values that must not differ, and do."""
-    return [name for name, value in decisive(one).items() if decisive(other)[name] != value]
-
-
-def decisive(config: Config) -> dict[str, object]:
-    """The values that decide on what is computed, by dotted name."""
-    return {name: value for name, value in flat(config).items() if name not in FREE}
-
-
-def flat(config: object, prefix: str = "") -> dict[str, object]:
-    """All values by dotted name."""
-    values: dict[str, object] = {}
-    for item in fields(config):  # type: ignore[arg-type]
-        value = getattr(config, item.name)
-        if is_dataclass(value):
-            values |= flat(value, f"{prefix}{item.name}.")
-        else:
-            values[f"{prefix}{item.name}"] = value
-    return values
 
 
 def resume_(training: Training, run: RunDirectory, facts: dict[str, Any], say: Say) -> None:

@@ -1,0 +1,50 @@
+"""Which values of a configuration decide on what is computed, and where two differ. No torch here."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from semppl.config import Config
+
+# what may differ when a run goes on: where it runs, where the data lies (its content is compared), how often
+# it speaks
+FREE: Final = frozenset(
+    {
+        "source",
+        "device",
+        "precision",
+        "speed",
+        "timeout",
+        "log_every",
+        "probe_every",
+        "sheet_every",
+        "checkpoint_every",
+        "keep_checkpoints",
+        "data.labels",
+        "data.test",
+        "data.root",
+        "data.workers",
+        "data.allow_unreadable",
+    }
+)
+
+
+def differences(one: Config, other: Config) -> list[str]:
+    """Dotted names of the values that must not differ, and do."""
+    return [name for name, value in decisive(one).items() if decisive(other)[name] != value]
+
+
+def decisive(config: Config) -> dict[str, object]:
+    """The values that decide on what is computed, by dotted name."""
+    return {name: value for name, value in flat(asdict(config)).items() if name not in FREE}
+
+
+def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """All values by dotted name."""
+    values: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            values |= flat(value, f"{prefix}{name}.")
+        else:
+            values[f"{prefix}{name}"] = value
+    return values

@@ -1,0 +1,19 @@
+from dataclasses import asdict, replace
+
+from semppl.config import Config
+from semppl.differing import FREE, decisive, differences, flat
+
+
+def test_differences_are_named_with_their_group():
+    one = Config()
+    other = replace(one, seed=1, device="cuda:3", method=replace(one.method, k=5))
+    assert differences(one, other) == ["seed", "method.k"]
+
+
+def test_all_that_is_free_exists():
+    assert set(flat(asdict(Config()))) >= FREE
+    assert not FREE & decisive(Config()).keys()
+
+
+def test_flat_names():
+    assert flat({"a": 1, "b": {"c": 2, "d": {"e": None}}}) == {"a": 1, "b.c": 2, "b.d.e": None}
