@@ -25,3 +25,11 @@ def test_steps_and_rates():
     assert Config(epochs=0.001, batch_size=8).total_steps(10) == 1
     with pytest.raises(ValueError, match="not resolved"):
         required(None)
+
+
+def test_a_run_of_an_older_version_has_the_masks_of_its_file_and_no_others():
+    text = to_yaml(Config(source="d"))
+    assert from_yaml(text).data.masks is None
+    older = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("  masks:"))
+    assert older != text
+    assert from_yaml(older).data.masks == "own"

@@ -17,3 +17,12 @@ def test_all_that_is_free_exists():
 
 def test_flat_names():
     assert flat({"a": 1, "b": {"c": 2, "d": {"e": None}}}) == {"a": 1, "b.c": 2, "b.d.e": None}
+
+
+def test_masks_may_lie_elsewhere_but_not_come_or_go():
+    none, own, here, there = (
+        replace(Config(), data=replace(Config().data, masks=masks)) for masks in ("none", "own", "/a", "/b/c")
+    )
+    assert differences(here, there) == []
+    for one, other in ((none, here), (here, none), (own, none), (own, here)):
+        assert differences(one, other) == ["data.masks"]

@@ -163,3 +163,9 @@ def test_views_have_sizes_that_the_encoder_takes():
 def test_a_normalisation_that_cannot_be(net, words):
     with pytest.raises(UserError, match=words):
         resolved(Config(net=net), image_size=8, num_images=100)
+
+
+def test_masks_that_nobody_has_named_are_none():
+    assert resolved(Config(), image_size=8, num_images=20).data.masks == "none"
+    given = Config(data=DataConfig(masks="/m"))
+    assert resolved(given, image_size=8, num_images=20).data.masks == "/m"

@@ -51,6 +51,8 @@ class DataConfig:
     """Processes that read files; by default one for each core, half of that where training is on the CPU."""
     allow_unreadable: Annotated[bool, _also("--allow-unreadable")] = False
     """Go on even if more than 5 % of the files cannot be read."""
+    masks: Annotated[str | None, _also("--masks")] = None
+    """A folder of masks, or none; by default those in the npz file (own), or else DATA.masks if it exists."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +280,8 @@ def from_yaml(text: str) -> Config:
     raw = yaml.safe_load(text)
     if not isinstance(raw, Mapping):
         raise UserError("the configuration is not a YAML mapping")
-    return load(Config, raw)
+    data = raw.get("data")  # of an older version: it knew no folders of masks
+    return load(Config, {**raw, "data": {"masks": "own", **data}} if isinstance(data, Mapping) else raw)
 
 
 def load(cls: type[C], raw: Mapping[str, Any]) -> C:

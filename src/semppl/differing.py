@@ -36,7 +36,10 @@ def differences(one: Config, other: Config) -> list[str]:
 
 def decisive(config: Config) -> dict[str, object]:
     """The values that decide on what is computed, by dotted name."""
-    return {name: value for name, value in flat(asdict(config)).items() if name not in FREE}
+    values = {name: value for name, value in flat(asdict(config)).items() if name not in FREE}
+    # where masks lie may differ, whether there are any may not
+    elsewhere = config.data.masks not in (None, "none", "own")
+    return values | {"data.masks": "a folder"} if elsewhere else values
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

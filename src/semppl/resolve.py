@@ -43,7 +43,10 @@ def resolved(
         config,
         log_every=_first(config.log_every, max(10, -(-steps // 500))),
         data=replace(
-            config.data, split_seed=config.split_seed, validation=_first(config.data.validation, 0.0)
+            config.data,
+            split_seed=config.split_seed,
+            validation=_first(config.data.validation, 0.0),
+            masks=_first(config.data.masks, "none"),
         ),
         views=replace(
             views,

@@ -141,3 +141,10 @@ def test_the_same_data_is_read_once(make, shelf, monkeypatch):
     for cell in plan.cells:
         fresh.get(cell.config)
     assert read == [0, 1]
+
+
+def test_data_with_masks_is_not_that_without(shelf, source, monkeypatch):
+    monkeypatch.setattr(module, "load_for", lambda config, *rest: config.saliency.probability)
+    config = tiny_config(source)
+    off = replace(config, saliency=replace(config.saliency, probability=0.0))
+    assert [shelf.get(each) for each in (off, config)] == [0.0, 0.1]

@@ -73,7 +73,6 @@ def test_class_names_masks_and_test_images_are_read(tmp_path):
         ({"x": x(), "y": np.array([0, -2, 0, 0])}, "label out of range: -2"),
         ({"x": x(), "y": np.array([0, 3, 0, 0]), "classes": np.array(["a", "b"])}, "label 3 is out of range"),
         ({"x": x(), "y": np.zeros(4, int), "classes": np.array(["a", "a"])}, "same name twice"),
-        ({"x": x(), "masks": np.zeros((4, 3, 3))}, "masks is float64"),
         (
             {"x": x(), "y": np.array([0, 1, 2**63 + 5, 1], dtype=np.uint64)},
             "out of range: 9223372036854775813",
@@ -117,3 +116,28 @@ def test_missing_damaged_and_pickled_files_are_refused(tmp_path):
     np.savez(tmp_path / "object.npz", x=np.array([{}], dtype=object))
     with pytest.raises(UserError, match="not a readable npz"):
         load_npz(tmp_path / "object.npz")
+
+
+@pytest.mark.parametrize("full", [None, 1, 255])
+def test_masks_may_be_yes_and_no_in_bytes(tmp_path, full):
+    masks = np.random.default_rng(0).random((4, 3, 3)) < 0.5
+    stored = masks if full is None else masks.astype(np.uint8) * full
+    data = load_npz(save(tmp_path / "m.npz", x=x(), masks=stored))
+    assert np.array_equal(data.masks_MHW.numpy(), masks)
+    assert not data.notes
+
+
+@pytest.mark.parametrize(
+    ("masks", "words"),
+    [
+        (np.zeros((4, 3, 3)), "masks is float64 (4, 3, 3) and not bool (4, 3, 3)"),
+        (np.zeros((4, 3, 2), bool), "masks is bool (4, 3, 2) and not bool (4, 3, 3)"),
+        (np.zeros((3, 3, 3), bool), "masks is bool (3, 3, 3) and not bool (4, 3, 3)"),
+        (np.arange(36, dtype=np.uint8).reshape(4, 3, 3), "masks is uint8 (4, 3, 3) and not bool (4, 3, 3)"),
+    ],
+)
+def test_masks_of_another_kind_or_size_are_named_and_absent(tmp_path, masks, words):
+    path = save(tmp_path / "m.npz", x=x(), masks=masks)
+    data = load_npz(path)
+    assert data.masks_MHW is None
+    assert data.notes == (f"{path}: {words}: treated as absent",)

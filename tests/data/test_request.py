@@ -12,3 +12,7 @@ def test_somebody_is_told_how_far_it_is_or_nobody():
     Request(source="x", advance=lambda *what: heard.append(what)).told("reading")(3, 9)
     assert heard == [("reading", 3, 9)]
     Request(source="x").told("reading")(3, 9)
+
+
+def test_a_request_that_says_nothing_of_masks_has_those_of_the_file_alone():
+    assert Request(source="x").masks == "own"

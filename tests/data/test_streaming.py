@@ -12,9 +12,11 @@ from PIL import Image
 from semppl.core.errors import RunError
 from semppl.core.share import Share
 from semppl.data.images import ImageFiles
+from semppl.data.masks import MaskFiles, write_mask
 from semppl.data.paths import Paths
-from semppl.data.streaming import StreamingFeed
-from semppl.views.geometry import cut_image
+from semppl.data.streaming import Masked, StreamingFeed
+from semppl.views.geometry import cut_image, cut_masked
+from semppl.views.masking import Saliency
 from semppl.views.recipe import View
 
 CPU = torch.device("cpu")
@@ -242,3 +244,69 @@ def test_waiting_is_measured(files):
     feed = feed_of(files)
     feed(0)
     assert feed.waited > 0
+
+
+def masked_of(files, folder, probability=1.0, without=()):
+    """The left half of every image is foreground."""
+    names = [("" if i in without else f"{i}.png") for i in range(len(files))]
+    for i, name in enumerate(names):
+        mask = np.zeros((10 + i % 5, 12), bool)
+        mask[:, :6] = True
+        if name:
+            write_mask(folder / name, mask)
+    cut = partial(cut_masked, VIEWS, 1, Saliency(probability=probability))
+    return Masked(MaskFiles(folder, Paths(names)), cut)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_masks_change_large_views_of_the_images_that_have_one(files, tmp_path, workers):
+    without = range(0, 30, 3)
+    plain = feed_of(files)
+    feed = feed_of(files, workers=workers, masked=masked_of(files, tmp_path / "m", without=without))
+    changed = torch.zeros(30, dtype=torch.bool)
+    for step in range(3):
+        one, other = plain(step), feed(step)
+        assert torch.equal(one.index_B, other.index_B)
+        assert torch.equal(one.crops[1], other.crops[1]), "small views never"
+        changed[one.index_B] |= (one.crops[0] != other.crops[0]).flatten(1).any(1)
+    feed.close()
+    assert not changed[list(without)].any()
+    assert changed.sum() >= 15
+    assert not feed.unreadable
+
+
+def test_probability_zero_reads_no_mask_and_changes_nothing(files, tmp_path):
+    plain, feed = feed_of(files), feed_of(files, masked=masked_of(files, tmp_path / "m", 0.0))
+    for mask in (tmp_path / "m").iterdir():
+        mask.unlink()
+    check_same(plain(0), feed(0))
+    assert not feed.unreadable
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_mask_that_has_gone_bad_is_named_and_its_image_stays(files, tmp_path, workers):
+    masked = masked_of(files, tmp_path / "m")
+    (tmp_path / "m" / "4.png").write_bytes(b"junk")
+    write_mask(tmp_path / "m" / "5.png", np.ones((3, 3), bool))
+    (tmp_path / "m" / "6.png").unlink()
+    (files.root / "07.png").write_bytes(b"junk")
+    plain, feed = feed_of(files), feed_of(files, workers=workers, masked=masked)
+    for step in range(3):
+        one, other = plain(step), feed(step)
+        stays = torch.isin(one.index_B, torch.tensor([4, 5, 6, 7]))
+        assert torch.equal(one.crops[0][stays], other.crops[0][stays])
+    feed.close()
+    image, *masks = sorted(feed.unreadable)
+    assert image.startswith(f"{files.root / '07.png'}: not a readable image")
+    assert [line.endswith(": treated as absent") for line in masks] == [True] * 3
+    assert masks[0].startswith(f"mask {tmp_path / 'm' / '4.png'}: not a readable image")
+    assert "5.png: 3×3, the image is 12×10" in masks[1]
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_masked_shares_are_the_rows_of_the_whole(files, tmp_path, world):
+    masked = masked_of(files, tmp_path / "m", 0.5)
+    whole = feed_of(files, masked=masked)(4)
+    shares = [feed_of(files, masked=masked, share=Share(rank, world))(4) for rank in range(world)]
+    for view, crops in enumerate(whole.crops):
+        assert torch.equal(torch.cat([share.crops[view] for share in shares]), crops)

@@ -148,3 +148,12 @@ def test_the_target_network_can_be_asked(trained, subject_of, tmp_path):
     torch.save(content, tmp_path / "step-00000012.ckpt")
     with pytest.raises(UserError, match="holds no target network: leave --network out"):
         subject_of(trained, network="target", checkpoint=tmp_path / "step-00000012.ckpt")
+
+
+def test_masks_that_are_gone_are_not_missed(trained, tmp_path, subject_of):
+    run = RunDirectory(tmp_path / "run")
+    shutil.copytree(trained.path, run.path)
+    text = run.config.read_text()
+    assert "  masks: none\n" in text
+    run.config.write_text(text.replace("  masks: none\n", "  masks: /gone/pets.masks\n"))
+    assert subject_of(run).desk.dataset.masks_place is None

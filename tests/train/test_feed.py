@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 import torch
 from tests.conftest import tiny_config
 
-from semppl.config import DataConfig
+from semppl.config import DataConfig, SaliencyConfig
 from semppl.core.errors import UserError
+from semppl.data.masks import write_mask
 from semppl.data.request import Request
 from semppl.data.resident import ResidentFeed
 from semppl.data.source import load_dataset
@@ -14,9 +16,10 @@ from semppl.train.build import build_training
 CPU = torch.device("cpu")
 
 
-def training(root, feed, **data):
-    dataset = load_dataset(Request(source=str(root), labels_per_class=2, feed=feed))
-    config = tiny_config(root, data=DataConfig(workers=0, **data), batch_size=6)
+def training(root, feed, *, masks="none", probability=0.1, **data):
+    dataset = load_dataset(Request(source=str(root), labels_per_class=2, feed=feed, masks=masks))
+    saliency = SaliencyConfig(probability=probability)
+    config = tiny_config(root, data=DataConfig(workers=0, **data), saliency=saliency, batch_size=6)
     return build_training(resolved(config, image_size=8, num_images=36, num_classes=3), dataset, CPU)
 
 
@@ -45,3 +48,57 @@ def test_a_share_needs_both_kinds_of_images(class_folders):
     config = tiny_config(class_folders, data=DataConfig(labelled_fraction=0.5), batch_size=6)
     with pytest.raises(UserError, match="one kind is missing"):
         build_training(resolved(config, image_size=8, num_images=36, num_classes=3), dataset, CPU)
+
+
+def masks_beside(root, mask):
+    """One and the same for every image."""
+    for path in root.rglob("*.png"):
+        write_mask(root.with_name("masks") / f"{path.relative_to(root).as_posix()}.png", mask)
+    return str(root.with_name("masks"))
+
+
+def trained(run):
+    for step in range(4):
+        run.step(run.feed(step))
+    return run.state.state_dict()["online"]
+
+
+def check_bits(one, other):
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+HALF = np.arange(64).reshape(8, 8) < 32
+
+
+@pytest.mark.parametrize("feed", ["resident", "streaming"])
+def test_masks_that_remove_nothing_leave_the_weights_bit_for_bit(class_folders, feed):
+    plain = trained(training(class_folders, feed))
+    half = masks_beside(class_folders, HALF)
+    check_bits(trained(training(class_folders, feed, masks=half, probability=0.0)), plain)
+    masked = trained(training(class_folders, feed, masks=half, probability=1.0))
+    assert any(not torch.equal(masked[name], plain[name]) for name in plain)
+    for mask in (np.ones((8, 8), bool), np.zeros((8, 8), bool), np.arange(64).reshape(8, 8) < 12):
+        masks = masks_beside(class_folders, mask)
+        check_bits(trained(training(class_folders, feed, masks=masks, probability=1.0)), plain)
+
+
+@pytest.mark.parametrize("feed", ["resident", "streaming"])
+def test_masks_reach_the_large_views_of_both_feeds_and_no_others(class_folders, feed):
+    plain = training(class_folders, feed).feed(1)
+    masks = masks_beside(class_folders, HALF)
+    masked = training(class_folders, feed, masks=masks, probability=1.0).feed(1)
+    differ = [(a != b).flatten(1).any(1).tolist() for a, b in zip(plain.crops, masked.crops, strict=True)]
+    assert sum(differ[0]) >= 4
+    assert sum(differ[1]) >= 4
+    assert not any(differ[2])
+
+
+def test_with_probability_zero_no_feed_holds_masks(class_folders):
+    masks = masks_beside(class_folders, HALF)
+    seen = []
+    run = training(class_folders, "resident", masks=masks, probability=0.0)
+    run.feed._cut = lambda images, masks, rng, rows: seen.append(masks) or (images,)
+    run.feed.make(0)
+    assert seen == [None]
+    assert training(class_folders, "streaming", masks=masks, probability=0.0).feed._read.masked is None

@@ -14,13 +14,15 @@ from semppl.core.rng import generator, stream
 from semppl.data.dataset import Dataset
 from semppl.data.image import read_image
 from semppl.data.images import ImageFiles
+from semppl.data.masks import MaskFiles
+from semppl.data.paths import Paths
 from semppl.data.request import Request
 from semppl.data.source import load_dataset
 from semppl.method.pseudo_labels import majority, vote
 from semppl.method.queue import LabelledQueue
 from semppl.train import gallery
 from semppl.train.build import build_training
-from semppl.train.gallery import NO_SLOT, asked, at_rest, images_in, judged, see, voters
+from semppl.train.gallery import NO_SLOT, asked, at_rest, images_in, judged, part_of, see, voters
 from semppl.train.prepare import load_for, resolved_for
 from semppl.train.step import train_step_
 from semppl.views.geometry import cut_image, cut_views
@@ -249,3 +251,17 @@ def test_withheld_truth_changes_nothing_that_is_seen(npz):
     other = replace(other, hidden=HiddenLabels(torch.zeros(48, dtype=torch.long)))
     index = torch.arange(48)
     assert same(list(see(run, config, dataset, index)), list(see(run, config, other, index)))
+
+
+def test_masks_come_along_with_their_images(npz, class_folders, tmp_path):
+    index = torch.tensor([30, 3, 17])
+    masks = torch.rand(48, 8, 8, generator=torch.Generator().manual_seed(0)) < 0.5
+    data = replace(load_dataset(Request(source=str(npz))), masks_MHW=masks)
+    assert torch.equal(part_of(data, index).masks_MHW, masks[index])
+    files = load_dataset(Request(source=str(class_folders), labels_per_class=1, feed="streaming"))
+    found = MaskFiles(tmp_path, Paths("" if i == 3 else f"{i}.png" for i in range(36)))
+    part = part_of(replace(files, mask_files=found), index)
+    assert [part.mask_files.path(i) for i in range(3)] == [
+        str(tmp_path / "30.png"), None, str(tmp_path / "17.png")
+    ]  # fmt: skip
+    assert part_of(files, index).mask_files is None

@@ -2,6 +2,7 @@ import json
 import os
 import socket
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -393,3 +394,17 @@ def test_of_several_ranks_the_main_one_makes_the_pictures_and_no_other_waits_for
     assert pictures(RunDirectory(tmp_path / "0.0")) == []
     assert pictures(RunDirectory(tmp_path / "0.5")) == [2, 3]
     assert exhibit(RunDirectory(tmp_path / "0.0")) == exhibit(RunDirectory(tmp_path / "0.5"))
+
+
+def test_files_that_went_bad_are_named_at_the_end_each_kind_in_its_own_words():
+    lines = []
+    bad = {
+        "a.png: not a readable image (truncated)",
+        "mask m/b.png: 3×3, the image is 4×4: treated as absent",
+    }
+    feed = SimpleNamespace(close=lambda: None, incidents=[], unreadable=bad)
+    verb._end_feed(feed, lines.append)
+    assert lines == [
+        "a.png: not a readable image (truncated): a grey image stood for it",
+        "mask m/b.png: 3×3, the image is 4×4: treated as absent",
+    ]

@@ -8,7 +8,7 @@ from torchvision.transforms.functional import resized_crop
 from torchvision.transforms.v2 import functional as v2
 
 from semppl.core.share import Share
-from semppl.views.geometry import crop_resize, cut_image, cut_views, draw_boxes
+from semppl.views.geometry import crop_resize, cut_image, cut_masked, cut_views, draw_boxes
 from semppl.views.masking import Saliency
 from semppl.views.recipe import View
 
@@ -304,3 +304,117 @@ def test_the_crops_of_shares_are_those_of_the_whole(masked):
     parts = [cut(Share(rank, 3).rows(7)) for rank in range(3)]
     for view in range(2):
         assert torch.equal(torch.cat([part[view] for part in parts]), whole[view])
+
+
+_LARGE, _SMALL = View(size=16, min_area=0.3), View(size=8, min_area=0.1, max_area=0.3)
+_VIEWS = [_LARGE, _LARGE, _SMALL]
+
+
+def _paired(height: int, width: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """An image and a mask: its upper half is foreground."""
+    mask = torch.zeros(height, width, dtype=torch.bool)
+    mask[: max(height // 2, 1)] = True
+    image = torch.randint(256, (3, height, width), generator=_generator(seed), dtype=torch.uint8)
+    return image, mask
+
+
+def _check_only_removed_pixels_differ(with_masks, without, shown):
+    """`shown` are the same views of the mask: 255 where a crop has seen foreground alone."""
+    for one, other, seen in zip(with_masks, without, shown, strict=True):
+        assert torch.equal(one[seen == 255], other[seen == 255])
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.3, 1.0])
+def test_masks_change_no_box_and_no_flip_of_a_batch(probability):
+    pairs = [_paired(24, 20, seed) for seed in range(40)]
+    images, masks = (torch.stack(parts) for parts in zip(*pairs, strict=True))
+    saliency = Saliency(probability=probability)
+    without = cut_views(images, _VIEWS, 2, _generator(5))
+    masked = cut_views(images, _VIEWS, 2, _generator(5), masks, saliency)
+    for view in range(3):
+        same = (masked[view] == without[view]).flatten(1).all(1)
+        if view == 2 or probability == 0:
+            assert same.all()
+        elif probability == 1:
+            assert not same.all()
+    shown = cut_views(_solid(masks), _VIEWS, 2, _generator(5))
+    assert all(0.1 < (seen == 255).float().mean() < 0.9 for seen in shown)
+    _check_only_removed_pixels_differ(masked, without, shown)
+
+
+def _solid(masks_BHW: torch.Tensor) -> torch.Tensor:
+    """Masks as images, without the three rows before their edge: a bicubic weight reaches no further."""
+    inner = masks_BHW & masks_BHW.roll(-3, 1)
+    return (inner.to(torch.uint8) * 255)[:, None].expand(-1, 3, -1, -1).contiguous()
+
+
+def test_masks_that_are_all_foreground_change_nothing():
+    images = _noise(12, 24, 20)
+    masks = torch.ones(12, 24, 20, dtype=torch.bool)
+    without = cut_views(images, _VIEWS, 2, _generator(5))
+    masked = cut_views(images, _VIEWS, 2, _generator(5), masks, Saliency(probability=1.0))
+    assert all(torch.equal(a, b) for a, b in zip(masked, without, strict=True))
+
+
+@pytest.mark.parametrize(("height", "width"), [(24, 20), (1, 9), (30, 1), (40, 57)])
+def test_masks_change_no_box_and_no_flip_of_one_image(height, width):
+    image, mask = _paired(height, width, 3)
+    saliency = Saliency(probability=0.5)
+    differ = torch.zeros(3)
+    for seed in range(30):
+        without = cut_image(_VIEWS, image, _generator(seed))
+        masked = cut_masked(_VIEWS, 2, saliency, image, _generator(seed), lambda: mask)
+        shown = cut_image(_VIEWS, _solid(mask[None])[0], _generator(seed))
+        _check_only_removed_pixels_differ(masked, without, shown)
+        differ += torch.tensor([not torch.equal(a, b) for a, b in zip(masked, without, strict=True)])
+    assert differ[2] == 0
+    if height > 1:
+        assert (differ[:2] > 5).all()
+
+
+def test_a_mask_is_looked_at_only_if_a_coin_wants_it():
+    image, mask = _paired(24, 20, 3)
+    looks = []
+
+    def look():
+        looks.append(1)
+        return mask
+
+    def cut(probability, seed):
+        return cut_masked(_VIEWS, 2, Saliency(probability=probability), image, _generator(seed), look)
+
+    for seed in range(20):
+        cut(0.0, seed)
+    assert not looks
+    for seed in range(300):
+        cut(0.1, seed)
+    # one of two coins: 0.19
+    assert 35 < len(looks) < 80
+    looks.clear()
+    cut(1.0, 0)
+    assert len(looks) == 1, "one look is enough for all views"
+
+
+@pytest.mark.parametrize("mask", [None, torch.ones(24, 20, dtype=torch.bool), torch.zeros(24, 20) > 0])
+def test_an_image_stays_if_its_mask_cannot_be_had_or_is_all_one(mask):
+    image, _ = _paired(24, 20, 3)
+    # as a file is read: pixel by pixel
+    image = image.permute(1, 2, 0).contiguous().permute(2, 0, 1)
+    masked = cut_masked(_VIEWS, 2, Saliency(probability=1.0), image, _generator(1), lambda: mask)
+    without = cut_image(_VIEWS, image, _generator(1))
+    assert all(torch.equal(a, b) for a, b in zip(masked, without, strict=True))
+
+
+def test_the_background_of_one_image_is_one_grey_for_each_view_and_goes_before_the_crop():
+    image, mask = _paired(8, 8, 3)
+    views = [_whole(8), _whole(8), _whole(8)]
+    greys = [[], []]
+    for seed in range(60):
+        crops = cut_masked(views, 2, Saliency(probability=1.0), image, _generator(seed), lambda: mask)
+        assert torch.equal(crops[2], image)
+        for grey, crop in zip(greys, crops, strict=False):
+            assert torch.equal(crop[:, :4], image[:, :4])
+            (level,) = crop[:, 4:].unique().tolist()
+            grey.append(level)
+    assert len(set(greys[0])) > 40
+    assert sum(a == b for a, b in zip(*greys, strict=True)) < 5

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from semppl.views.masking import Saliency, mask_background
+from semppl.views.masking import Saliency, fill_background, grey_levels, mask_background, removable
 
 
 def _generator(seed: int = 0) -> torch.Generator:
@@ -98,3 +98,38 @@ def test_the_seed_decides_which_images_are_masked_and_how():
     first = mask_background(images, masks, saliency, _generator(1))
     assert torch.equal(first, mask_background(images, masks, saliency, _generator(1)))
     assert not torch.equal(first, mask_background(images, masks, saliency, _generator(2)))
+
+
+def test_an_image_that_is_all_background_stays():
+    images = _noise(3)
+    masks = torch.zeros(3, 6, 6, dtype=torch.bool)
+    assert torch.equal(mask_background(images, masks, _ALWAYS, _generator()), images)
+
+
+def test_images_of_one_column_and_batches_of_none_have_masks_too():
+    images = torch.arange(10, dtype=torch.uint8).view(1, 1, 10, 1).expand(1, 3, 10, 1)
+    masks = (torch.arange(10) < 2).view(1, 10, 1)
+    masked = mask_background(images, masks, _ALWAYS, _generator())
+    assert masked[0, :, :2].tolist() == [[[0], [1]]] * 3
+    assert len(masked[0, :, 2:].unique()) == 1
+    assert removable(torch.ones(0, 4, 4, dtype=torch.bool), _ALWAYS).shape == (0, 4, 4)
+
+
+def test_foreground_is_counted_exactly_where_single_precision_cannot():
+    # 2²⁴ + 2 pixels: a fifth of them is no float32 any more
+    masks = torch.zeros(1, 2, 2**23 + 1, dtype=torch.bool)
+    least = -(-masks.numel() // 5)
+    masks.view(-1)[:least] = True
+    assert removable(masks, _ALWAYS).any()
+    masks.view(-1)[0] = False
+    assert not removable(masks, _ALWAYS).any()
+
+
+def test_hand_made_draws_say_which_background_goes_and_what_comes():
+    images = torch.full((3, 3, 1, 2), 7, dtype=torch.uint8)
+    background = torch.tensor([[[False, True]]]).expand(3, 1, 2)
+    draws = torch.tensor([[0.0, 0.0999, 0.1], [0.5, 0.999999, 0.5]])
+    filled = fill_background(images, background, draws, Saliency(probability=0.1))
+    assert filled[:, :, 0, 1].tolist() == [[128] * 3, [255] * 3, [7] * 3]
+    assert (filled[..., 0] == 7).all()
+    assert grey_levels(torch.tensor([0.0, 1 / 256, 0.25])).tolist() == [0, 1, 64]

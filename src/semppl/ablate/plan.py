@@ -47,7 +47,7 @@ class Shelf:
 def data_of(config: Config) -> tuple[object, ...]:
     """What decides on the data of a cell."""
     fixed = replace(config.data, split_seed=config.split_seed, validation=config.data.validation or 0.0)
-    return config.source, fixed, config.method.labels == "oracle"
+    return config.source, fixed, config.method.labels == "oracle", config.saliency.probability > 0
 
 
 @dataclass(frozen=True)

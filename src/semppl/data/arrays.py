@@ -1,8 +1,8 @@
 """Images as arrays in an npz file.
 
 Keys: `x` uint8 [M,H,W] or [M,H,W,1 or 3]; `y` integers [M], −1 where there is no label. Optional: `classes`
-names; `x_test`, `y_test`; `masks` bool [M,H,W], True in the foreground; `y_hidden` integers [M], truth for
-diagnostics that training never sees (−1 where unknown).
+names; `x_test`, `y_test`; `masks` bool [M,H,W], or uint8 of 0 and 1 or of 0 and 255, True in the foreground;
+`y_hidden` integers [M], truth for diagnostics that training never sees (−1 where unknown).
 """
 
 import zipfile
@@ -18,6 +18,7 @@ from semppl.core.errors import UserError
 from semppl.core.hidden import HiddenLabels
 from semppl.core.labels import UNLABELLED
 from semppl.data.dataset import Dataset
+from semppl.data.masks import ABSENT
 
 
 def load_npz(path: Path) -> Dataset:
@@ -30,6 +31,7 @@ def load_npz(path: Path) -> Dataset:
     if "y_hidden" in arrays:
         hidden = _labels(arrays["y_hidden"], num_images, f"{path}: y_hidden")
     test_images, test_labels = _test(arrays, images, path)
+    masks, problem = _masks(arrays.get("masks"), images)
     return Dataset(
         name=path.name,
         images=images,
@@ -37,9 +39,10 @@ def load_npz(path: Path) -> Dataset:
         names=tuple(f"x[{i}]" for i in range(num_images)),
         classes=_classes(arrays, [labels, hidden, test_labels], path),
         hidden=None if hidden is None else HiddenLabels(hidden),
-        masks_MHW=_masks(arrays.get("masks"), images, f"{path}: masks"),
+        masks_MHW=masks,
         test_images=test_images,
         test_labels_T=test_labels,
+        notes=(f"{path}: {problem}",) if problem else (),
     )
 
 
@@ -128,10 +131,18 @@ def _classes(
     return names
 
 
-def _masks(masks: NDArray[np.generic] | None, images_M3HW: Tensor, what: str) -> Tensor | None:
+def _masks(masks: NDArray[np.generic] | None, images_M3HW: Tensor) -> tuple[Tensor | None, str]:
+    """Masks, or why those in the file are of no use."""
     if masks is None:
-        return None
+        return None, ""
     expected = (len(images_M3HW), *images_M3HW.shape[2:])
-    if masks.dtype != np.bool_ or masks.shape != expected:
-        raise UserError(f"{what} is {masks.dtype} {masks.shape}: expected bool {expected}")
-    return torch.from_numpy(masks.copy())
+    if masks.shape != expected or not _says_yes_or_no(masks):
+        return None, f"masks is {masks.dtype} {masks.shape} and not bool {expected}{ABSENT}"
+    return torch.from_numpy(masks != 0), ""
+
+
+def _says_yes_or_no(masks: NDArray[np.generic]) -> bool:
+    """Bool, or what is often taken for it."""
+    if masks.dtype == np.uint8:
+        return bool(np.isin(masks, (0, 1)).all() or np.isin(masks, (0, 255)).all())
+    return masks.dtype == np.bool_

@@ -13,6 +13,7 @@ from torchvision.transforms.v2 import functional as V
 from semppl.core.hidden import HiddenLabels
 from semppl.core.labels import UNLABELLED
 from semppl.data.images import Images, gather
+from semppl.data.masks import MaskFiles
 from semppl.data.scan import Bad
 
 # images that stand for a set of files when its colours are measured
@@ -32,6 +33,11 @@ class Dataset:
     oracle_M: Tensor | None = None
     """True labels of all images: filled for the oracle ablation alone."""
     masks_MHW: Tensor | None = None
+    """True in the foreground, and everywhere in an image whose mask is absent."""
+    mask_files: MaskFiles | None = None
+    """Masks of files, which are read when one is wanted."""
+    masks_place: str | None = None
+    """The folder in which masks were looked for."""
     held_out_M: Tensor | None = None
     """Given labels that are set aside for validation, −1 elsewhere; training does not look here."""
     test_images: Images | None = None

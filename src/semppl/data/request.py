@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from semppl.data.masks import OWN_MASKS
+
 Advance = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and how much there is."""
 Feed = Literal["auto", "resident", "streaming"]
@@ -33,6 +35,8 @@ class Request:
     """Bytes that pixels may take when they are kept in memory."""
     workers: int | None = None
     allow_unreadable: bool = False
+    masks: str | None = OWN_MASKS
+    """A folder, the words none and own, or None: the file's own ones, or else the default place."""
     advance: Advance | None = None
 
     def told(self, what: str) -> Callable[[int, int], None]:

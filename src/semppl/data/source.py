@@ -18,6 +18,7 @@ from semppl.data.duplicates import without_duplicates
 from semppl.data.folder import load_folder
 from semppl.data.imagenet import read_subset
 from semppl.data.images import ImageFiles, gather
+from semppl.data.mask_search import masks_in_memory, with_masks
 from semppl.data.paths import Paths
 from semppl.data.request import Request
 from semppl.data.splits import hold_out, keep_fraction, keep_per_class
@@ -39,7 +40,7 @@ def load_dataset(request: Request) -> Dataset:
     dataset = _with_validation(dataset, request)
     if request.require_labels:
         _require_labels(dataset)
-    return _in_memory(dataset, request)
+    return masks_in_memory(_in_memory(with_masks(dataset, request), request), request)
 
 
 def _given(request: Request) -> Dataset:
@@ -153,7 +154,10 @@ def _in_memory(dataset: Dataset, request: Request) -> Dataset:
     if isinstance(dataset.images, Tensor):
         return dataset
     shape = _one_size(dataset)
-    fits = shape is not None and 3 * shape[0] * shape[1] * len(dataset.labels_M) <= request.memory
+    bytes_of_pixel = 3 if dataset.mask_files is None else 4
+    fits = (
+        shape is not None and bytes_of_pixel * shape[0] * shape[1] * len(dataset.labels_M) <= request.memory
+    )
     if request.feed == "resident" and not fits:
         why = "they have different sizes" if shape is None else "they do not fit"
         raise UserError(f"--feed resident: images cannot be kept in memory: {why}; use --feed streaming")

@@ -22,14 +22,26 @@ from semppl.core.labels import UNLABELLED
 from semppl.core.rng import generator
 from semppl.core.share import WHOLE, Rows, Share
 from semppl.data.images import ImageFiles, read_or_grey
+from semppl.data.masks import MaskFiles, read_or_absent
 from semppl.data.order import batch_indices
 from semppl.data.pace import Pace
 from semppl.data.readers import Made, Part, Readers, read_here
 
 Cut = Callable[[Tensor, torch.Generator], list[Tensor]]
+CutMasked = Callable[[Tensor, torch.Generator, Callable[[], Tensor | None]], list[Tensor]]
+"""The same with somebody who brings the image's mask, if it is wanted; None where it cannot be had."""
 
 # images that a worker hands over at a time: few, so that a batch is made by many workers together
 _ROWS: Final = 16
+
+
+@final
+@dataclass(frozen=True)
+class Masked:
+    """Masks of the images, and how those that have one are cut; picklable."""
+
+    files: MaskFiles
+    cut: CutMasked
 
 
 @final
@@ -40,8 +52,8 @@ class StreamingFeed:
     the number of processes that share a batch: each has the crops of its `share` and the labels of all.
     Workers run ahead, and only uint8 crops travel to the device, on a stream of their own. `waited` adds up
     the seconds that callers had to wait, `unreadable` names files that have gone bad since they were listed;
-    a grey image stands for each. `incidents` tells of workers that died and were replaced; when nothing has
-    come from them for `patience` seconds, a RunError says what they are at.
+    a grey image stands for each, and nothing for a mask. `incidents` tells of workers that died and were
+    replaced; when nothing has come from them for `patience` seconds, a RunError says what they are at.
     """
 
     def __init__(
@@ -58,6 +70,7 @@ class StreamingFeed:
         oracle_M: Tensor | None = None,
         share: Share = WHOLE,
         patience: float = 600.0,
+        masked: Masked | None = None,
     ) -> None:
         self.batch_size, self.num_images, self.waited = batch_size, len(files), 0.0
         self.device, self.workers = device, usable_cores() if workers is None else workers
@@ -72,7 +85,7 @@ class StreamingFeed:
             seed=seed,
             labelled_fraction=labelled_fraction,
         )
-        self._read = _Read(files, cut, seed)
+        self._read = _Read(files, cut, seed, masked)
         self._like = cut(torch.zeros(3, 1, 1, dtype=torch.uint8), generator(seed, "geometry"))
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self._pace = Pace(device)
@@ -161,8 +174,27 @@ class _Read:
     files: ImageFiles
     cut: Cut
     seed: int
+    masked: Masked | None
 
     def __call__(self, step: int, row: int, image: int) -> tuple[list[Tensor], str]:
         pixels, problem = read_or_grey(self.files.path(image))
         # a batch across an epoch's edge may hold an image twice: its row tells the two apart
-        return self.cut(pixels, generator(self.seed, f"geometry/{row}/{image}", step)), problem
+        rng = generator(self.seed, f"geometry/{row}/{image}", step)
+        mask = None if self.masked is None or problem else self.masked.files.path(image)
+        if self.masked is None or mask is None:
+            return self.cut(pixels, rng), problem
+        look = _Look(mask, pixels)
+        return self.masked.cut(pixels, rng, look), look.problem
+
+
+@final
+class _Look:
+    """Reads the mask of an image; `problem` tells why it could not."""
+
+    def __init__(self, path: str, image_3HW: Tensor) -> None:
+        self.problem = ""
+        self._path, self._size = path, (image_3HW.shape[1], image_3HW.shape[2])
+
+    def __call__(self) -> Tensor | None:
+        mask_HW, self.problem = read_or_absent(self._path, self._size)
+        return None if mask_HW is None else torch.from_numpy(mask_HW)

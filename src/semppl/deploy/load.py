@@ -64,5 +64,5 @@ def _preprocessing(content: dict[str, Any], config: Config) -> Preprocessing:
     """As stored; the first checkpoints did not, so their statistics are taken from the images once more."""
     if "preprocessing" in content:
         return Preprocessing.from_json(content["preprocessing"])
-    dataset = load_for(config, torch.device("cpu"), Console(quiet=True))
+    dataset = load_for(config, torch.device("cpu"), Console(quiet=True), masks=False)
     return Preprocessing.of(required(config.views.large_size), *normalisation(config, dataset))

@@ -157,7 +157,7 @@ def load_subject(
     imported = content["split"] is None
     if imported and not config.source:
         raise UserError(f"{path}: imported weights come without data: say which images, with --data")
-    dataset = ranks.one_after_first(str(path), lambda: load_for(config, device, console))
+    dataset = ranks.one_after_first(str(path), lambda: load_for(config, device, console, masks=False))
     split = digest(split_table(dataset))
     if not imported:
         _require_same(path, split, dataset.fingerprint, content)

@@ -24,14 +24,13 @@ from semppl.optim.lars import LARS
 from semppl.optim.schedule import target_decay, warmup_cosine
 from semppl.train.capture import CapturedStep
 from semppl.train.encode import Nets, encode, through
-from semppl.train.feed import Feed, build_feed
+from semppl.train.feed import Feed, build_feed, saliency_of
 from semppl.train.objectives import build_objective, uses_queue
 from semppl.train.parallel import spread_
 from semppl.train.ranks import ALONE, Ranks
 from semppl.train.state import TrainState
 from semppl.train.step import Mark, Outcome, Plan, ignore, train_step_
 from semppl.views.geometry import crop_resize, cut_views
-from semppl.views.masking import Saliency
 from semppl.views.photometric import Augment, augment_at_once
 from semppl.views.recipe import View, paper_recipe, small_image_recipe
 
@@ -82,10 +81,7 @@ def _build(config: Config, dataset: Dataset, device: torch.device, ranks: Ranks)
     num_images = len(dataset.labels_M)
     total_steps = config.total_steps(num_images)
     views = build_views(config.views)
-    saliency = Saliency(
-        probability=config.saliency.probability, min_foreground=config.saliency.min_foreground
-    )
-
+    saliency = saliency_of(config)
     speed = choose_speed(config, total_steps, device, ranks)
     resize = _compiled(crop_resize, speed)
 

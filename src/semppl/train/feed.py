@@ -1,5 +1,6 @@
 """Which feed a run has: pixels in the device's memory, or files that workers read."""
 
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -12,9 +13,10 @@ from semppl.core.labels import UNLABELLED
 from semppl.core.share import WHOLE, Share
 from semppl.data.dataset import Dataset
 from semppl.data.resident import Cut, ResidentFeed
-from semppl.data.streaming import StreamingFeed
+from semppl.data.streaming import Masked, StreamingFeed
 from semppl.train.device import choose_workers
-from semppl.views.geometry import cut_image
+from semppl.views.geometry import cut_image, cut_masked
+from semppl.views.masking import Saliency
 from semppl.views.recipe import View
 
 Feed: TypeAlias = ResidentFeed | StreamingFeed
@@ -28,13 +30,17 @@ def build_feed(
     device: torch.device,
     share: Share = WHOLE,
 ) -> Feed:
-    """Resident for pixels in memory, streaming for files; of a batch it brings this process's share."""
+    """Resident for pixels in memory, streaming for files; of a batch it brings this process's share.
+
+    `cut` is for pixels in memory; of files `views` are cut, and the large ones come first in both.
+    """
     labelled_M = dataset.labels_M != UNLABELLED
     if config.data.labelled_fraction is not None and (labelled_M.all() or not labelled_M.any()):
         raise UserError("a labelled fraction needs labelled and unlabelled images, and one kind is missing")
+    saliency = saliency_of(config)
     if isinstance(dataset.images, Tensor):
         return ResidentFeed(
-            dataset,
+            dataset if saliency.probability else replace(dataset, masks_MHW=None),
             cut,
             batch_size=config.images_per_step,
             seed=config.seed,
@@ -42,6 +48,9 @@ def build_feed(
             labelled_fraction=config.data.labelled_fraction,
             share=share,
         )
+    masked = None
+    if dataset.mask_files is not None and saliency.probability:
+        masked = Masked(dataset.mask_files, partial(cut_masked, views, config.views.large, saliency))
     return StreamingFeed(
         dataset.images,
         dataset.labels_M,
@@ -55,4 +64,10 @@ def build_feed(
         share=share,
         # sooner than other ranks lose theirs: the file is the better answer
         patience=0.8 * config.timeout,
+        masked=masked,
     )
+
+
+def saliency_of(config: Config) -> Saliency:
+    """When masks are applied."""
+    return Saliency(probability=config.saliency.probability, min_foreground=config.saliency.min_foreground)

@@ -27,12 +27,11 @@ from semppl.method.pseudo_labels import nearest, semantic_labels, vote
 from semppl.method.queue import LabelledQueue
 from semppl.train.build import Training
 from semppl.train.encode import PLAIN, predictions
-from semppl.train.feed import build_feed
+from semppl.train.feed import build_feed, saliency_of
 from semppl.train.provenance import slot_images
 from semppl.train.ranks import ALONE
 from semppl.train.step import Plan, augmented
 from semppl.views.geometry import cut_views
-from semppl.views.masking import Saliency
 
 NO_SLOT: Final = -1
 # images that go through the network together
@@ -179,9 +178,7 @@ def _views(
 
     By a feed of the images alone: its first epoch.
     """
-    saliency = Saliency(
-        probability=config.saliency.probability, min_foreground=config.saliency.min_foreground
-    )
+    saliency = saliency_of(config)
 
     def cut(images: Tensor, masks: Tensor | None, rng: torch.Generator, rows: Rows) -> tuple[Tensor, ...]:
         return cut_views(images, plan.views, len(plan.views), rng, masks, saliency, rows=rows)
@@ -203,7 +200,7 @@ def _views(
 
 def part_of(dataset: Dataset, index_N: Tensor) -> Dataset:
     """Pixels, labels and masks of some images; withheld truth stays behind."""
-    masks_MHW = dataset.masks_MHW
+    masks_MHW, mask_files = dataset.masks_MHW, dataset.mask_files
     return Dataset(
         name=dataset.name,
         images=dataset.images[index_N],
@@ -211,4 +208,5 @@ def part_of(dataset: Dataset, index_N: Tensor) -> Dataset:
         names=[dataset.names[i] for i in index_N.tolist()],
         classes=dataset.classes,
         masks_MHW=None if masks_MHW is None else masks_MHW[index_N],
+        mask_files=None if mask_files is None else mask_files.take(index_N.numpy()),
     )

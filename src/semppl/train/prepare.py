@@ -1,6 +1,6 @@
 """What a run starts from: its data read, its configuration filled in, all of it checked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from semppl.config import Config, from_yaml, to_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.data.dataset import Dataset
+from semppl.data.masks import NO_MASKS, OWN_MASKS
 from semppl.data.request import Request
 from semppl.data.source import load_dataset
 from semppl.data.splits import digest, split_table
@@ -26,8 +27,13 @@ from semppl.train.resume import require_same_run
 from semppl.train.start import Start, read_start, with_network_of
 
 
-def load_for(config: Config, device: torch.device, console: Console | None = None) -> Dataset:
-    """The data of a run, with the labels that it may see; the console shows how far it is."""
+def load_for(
+    config: Config, device: torch.device, console: Console | None = None, *, masks: bool = True
+) -> Dataset:
+    """The data of a run, with the labels that it may see; the console shows how far it is.
+
+    Masks are for training: whoever looks at a run afterwards needs none, and they may be gone.
+    """
     data = config.data
     with Stages(console or Console(quiet=True)) as stages:
         request = Request(
@@ -45,6 +51,7 @@ def load_for(config: Config, device: torch.device, console: Console | None = Non
             memory=memory_for_pixels(device),
             workers=data.workers,
             allow_unreadable=data.allow_unreadable,
+            masks=data.masks if masks and config.saliency.probability else NO_MASKS,
             advance=stages.advance,
         )
         return load_dataset(request)
@@ -57,12 +64,20 @@ def resolved_for(config: Config, dataset: Dataset) -> Config:
     encoder = config.net.encoder or ""
     own = own_size(encoder) if config.net.pretrained else None
     return resolved(
-        config,
+        replace(config, data=replace(config.data, masks=_masks_of(config, dataset))),
         image_size=own or dataset.size,
         num_images=len(dataset.labels_M),
         num_classes=len(dataset.classes),
         fitting=partial(fitting_size, encoder),
     )
+
+
+def _masks_of(config: Config, dataset: Dataset) -> str:
+    """Whose masks are used: a folder by its full path, so that a run goes on from any other."""
+    given = config.data.masks
+    if given is None:
+        return dataset.masks_place or (NO_MASKS if dataset.masks_MHW is None else OWN_MASKS)
+    return given if given in (NO_MASKS, OWN_MASKS) else str(Path(given).absolute())
 
 
 def announce_data(dataset: Dataset, console: Console) -> None:
@@ -96,6 +111,10 @@ def prepared_for(
     """Read the data, and fill in what it decides."""
     start = read_start(init_from)
     config = with_network_of(config, start)
+    if resume and config.data.masks is None:
+        # a run goes on as it began, whatever lies beside its data by now
+        masks = from_yaml(run.config.read_text()).data.masks
+        config = replace(config, data=replace(config.data, masks=masks))
     if dataset is None:
         dataset = ranks.one_after_first("data", lambda: load_for(config, device, console))
         announce_data(dataset, console)

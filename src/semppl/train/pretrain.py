@@ -13,6 +13,7 @@ from semppl.config import Config, required
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.data.dataset import Dataset
+from semppl.data.masks import ABSENT
 from semppl.data.scan import bad_table
 from semppl.train.build import Training, build_training
 from semppl.train.checkpoint import Say
@@ -145,7 +146,7 @@ def _end_feed(feed: Feed, say: Say) -> None:
     feed.close()
     _say_incidents(feed, say)
     for problem in sorted(feed.unreadable)[:10]:
-        say(f"{problem}: a grey image stood for it")
+        say(problem if problem.endswith(ABSENT) else f"{problem}: a grey image stood for it")
 
 
 def _say_incidents(feed: Feed, say: Say) -> None:

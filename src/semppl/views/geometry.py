@@ -10,7 +10,8 @@ there the loop is taken from 64 px on.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat
 from typing import Final
 
 import torch
@@ -20,10 +21,12 @@ from torchvision.transforms.v2 import functional as V
 
 from semppl.core.rng import uniforms
 from semppl.core.share import Rows
-from semppl.views.masking import Saliency, mask_background
+from semppl.views.masking import Saliency, fill_background, grey_levels, removable
 from semppl.views.recipe import View
 
 Resize = Callable[[Tensor, Tensor, int, Tensor], Tensor]
+Look = Callable[[], Tensor | None]
+"""Brings the mask of an image, bool [H,W], or None where it cannot be had."""
 
 _LOOP_FROM: Final = 64
 
@@ -40,30 +43,64 @@ def cut_views(
 ) -> tuple[Tensor, ...]:
     """The uint8 crops of all views, large ones first; backgrounds are removed from large views only.
 
-    `resize` may be a compiled `crop_resize`; `rows` says which of a larger batch the images are.
+    `resize` may be a compiled `crop_resize`; `rows` says which of a larger batch the images are. Where a crop
+    lies is drawn before anything else, so that masks change nothing but the pixels that they remove.
     """
     num_images, _, height, width = images_BCHW.shape
     drawn = num_images if rows is None else rows
-    crops = []
-    for i, view in enumerate(views):
-        source = images_BCHW
-        if i < num_large and masks_BHW is not None and saliency is not None:
-            source = mask_background(images_BCHW, masks_BHW, saliency, generator, drawn)
-        box_B4 = draw_boxes(drawn, height, width, view, generator)
-        flip_B = uniforms(1, drawn, generator)[0] < view.flip
-        crops.append((resize or crop_resize)(source, box_B4, view.size, flip_B))
-    return tuple(crops)
+    boxes = [
+        (draw_boxes(drawn, height, width, view, generator), uniforms(1, drawn, generator)[0] < view.flip)
+        for view in views
+    ]
+    seen: Iterator[Tensor] = repeat(images_BCHW)
+    if masks_BHW is not None and saliency is not None:
+        coins = [uniforms(2, drawn, generator) for _ in range(num_large)]
+        background_BHW = removable(masks_BHW, saliency)
+        # one after the other: each is a copy of the batch
+        masked = (fill_background(images_BCHW, background_BHW, u_2B, saliency) for u_2B in coins)
+        seen = chain(masked, seen)
+    return tuple(
+        (resize or crop_resize)(source, box_B4, view.size, flip_B)
+        for view, (box_B4, flip_B), source in zip(views, boxes, seen, strict=False)
+    )
 
 
 def cut_image(views: Sequence[View], image_CHW: Tensor, generator: torch.Generator) -> list[Tensor]:
     """The uint8 crops of one image of any size on the CPU, in the order of the views."""
-    num_views, (_, height, width) = len(views), image_CHW.shape
-    u_6A = torch.rand(6, num_views, generator=generator)
+    return _crop_all([image_CHW] * len(views), views, torch.rand(6, len(views), generator=generator))
+
+
+def cut_masked(
+    views: Sequence[View],
+    num_large: int,
+    saliency: Saliency,
+    image_CHW: Tensor,
+    generator: torch.Generator,
+    look: Look,
+) -> list[Tensor]:
+    """The same crops from the same draws, some of the first `num_large` without their background.
+
+    Most images are left as they are, and their masks are not looked at.
+    """
+    u_6A = torch.rand(6, len(views), generator=generator)
+    u_2V = torch.rand(2, num_large, generator=generator)
+    sources = [image_CHW] * len(views)
+    wanted = (u_2V[0] < saliency.probability).nonzero().squeeze(1).tolist()
+    if wanted and (mask_HW := look()) is not None:
+        background_HW = removable(mask_HW[None], saliency)[0]
+        for i in wanted:
+            sources[i] = image_CHW.masked_fill(background_HW, grey_levels(u_2V[1, i]))
+    return _crop_all(sources, views, u_6A)
+
+
+def _crop_all(sources: Sequence[Tensor], views: Sequence[View], u_6A: Tensor) -> list[Tensor]:
+    """A view of each source, all of one size, where six numbers in [0, 1) say."""
+    height, width = sources[0].shape[1:]
     area_2A = torch.tensor([[view.min_area, view.max_area] for view in views]).T
     box_A4 = place_boxes(u_6A[:5], height, width, area_2A, torch.tensor([view.crop for view in views]))
     return [
-        _crop_one(image_CHW, box, view.size, flip=coin < view.flip)
-        for view, box, coin in zip(views, box_A4.tolist(), u_6A[5].tolist(), strict=True)
+        _crop_one(source_CHW, box, view.size, flip=coin < view.flip)
+        for source_CHW, view, box, coin in zip(sources, views, box_A4.tolist(), u_6A[5].tolist(), strict=True)
     ]
 
 
