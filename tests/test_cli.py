@@ -322,6 +322,14 @@ def test_evaluate_without_a_run_is_one_line(tmp_path, capsys):
     assert "no results yet" in one_line(capsys)
 
 
+def test_masks_need_data_and_opencv(tmp_path, capsys, monkeypatch):
+    assert call("masks", "--refine", "off") == 2
+    assert "before any flag: semppl masks DATA" in one_line(capsys)
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    assert call("masks", tmp_path) == 2
+    assert "pip install 'semppl[masks]'" in one_line(capsys)
+
+
 @pytest.mark.parametrize(("rank", "heard"), [("0", True), ("3", False)])
 def test_what_is_wrong_with_a_command_is_said_by_the_main_rank_alone(monkeypatch, capsys, rank, heard):
     monkeypatch.setenv("RANK", rank)

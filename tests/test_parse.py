@@ -2,7 +2,7 @@ import pytest
 
 from semppl.core.errors import UserError
 from semppl.parse import parse
-from semppl.verbs import Evaluate, Pretrain
+from semppl.verbs import Evaluate, Masks, Pretrain
 
 
 def test_words_become_a_verb_with_its_flags():
@@ -10,6 +10,9 @@ def test_words_become_a_verb_with_its_flags():
     assert isinstance(verb, Pretrain)
     assert (verb.data, verb.config.method.k, verb.config.seed) == ("photos", 3, 7)
     assert isinstance(parse(["evaluate", "here", "--protocol", "knn"]), Evaluate)
+    masks = parse(["masks", "photos", "--refine", "off"])
+    assert isinstance(masks, Masks)
+    assert (masks.data, masks.refine, masks.train_images) == ("photos", "off", 2500)
 
 
 def test_flags_lie_over_the_preset():

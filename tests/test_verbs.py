@@ -7,11 +7,21 @@ from semppl.core.errors import UserError
 from semppl.doctor.settings import DoctorFlags
 from semppl.fit.settings import FitSettings
 from semppl.presets import auto, digits, fit, paper
-from semppl.verbs import Bench, Demo, Doctor, Fit, Predict, Pretrain, starting_point, stored_journey
+from semppl.verbs import (
+    Bench,
+    Demo,
+    Doctor,
+    Fit,
+    Masks,
+    Predict,
+    Pretrain,
+    starting_point,
+    stored_journey,
+)
 
 
 def test_every_verb_can_show_its_error():
-    for verb in (Bench, Demo, Doctor, Fit, Predict, Pretrain):
+    for verb in (Bench, Demo, Doctor, Fit, Masks, Predict, Pretrain):
         assert "debug" in {field.name for field in fields(verb)}
 
 
@@ -32,6 +42,7 @@ def test_the_doctor_takes_the_flags_of_a_run_and_its_own():
     [
         ([], Config()),
         (["evaluate", "runs/x", "--preset", "paper"], Config()),
+        (["masks", "photos"], Config()),
         (["pretrain", "photos"], auto()),
         (["pretrain", "photos", "--preset", "paper"], paper()),
         (["pretrain", "photos", "--preset=digits", "--preset=paper"], paper()),

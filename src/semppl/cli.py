@@ -27,6 +27,7 @@ from semppl.verbs import (
     Export,
     Fit,
     Import,
+    Masks,
     Predict,
     Pretrain,
     Report,
@@ -81,6 +82,7 @@ def _run(arguments: list[str]) -> None:
         Export: _export,
         Fit: _fit,
         Import: _import,
+        Masks: _masks,
         Predict: _predict,
         Pretrain: partial(_pretrain, arguments=arguments),
         Report: _report,
@@ -211,6 +213,17 @@ def _report(verb: Report) -> None:
     from semppl.report.run import run_report
 
     run_report(verb.runs, verb, _console())
+
+
+def _masks(verb: Masks) -> None:
+    from semppl.saliency.settings import require_opencv
+
+    if not verb.data:
+        raise UserError("say which images, before any flag: semppl masks DATA")
+    require_opencv()
+    from semppl.saliency.run import run_masks
+
+    run_masks(verb.data, verb, _console())
 
 
 def _export(verb: Export) -> None:

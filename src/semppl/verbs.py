@@ -20,6 +20,7 @@ from semppl.fit.settings import FitSettings, stored_settings
 from semppl.presets import PRESETS, fit
 from semppl.protocols.settings import EvaluateFlags
 from semppl.report.settings import ReportFlags
+from semppl.saliency.settings import MasksFlags
 from semppl.slurm.settings import SlurmFlags
 
 
@@ -135,6 +136,19 @@ class Report(ReportFlags):
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
     """One run directory or several, before any flag."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masks(MasksFlags):
+    """Find the object in each image without any labels, so that training can remove backgrounds.
+
+    DATA is as for fit; of a folder all images get a mask, with or without labels. Masks are 1-bit PNGs in
+    DATA.masks, where training finds them. The same command goes on after an interruption, and later does
+    only what is new.
+    """
+
+    data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = ""
+    """The images, before any flag."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,6 +62,7 @@ def test_every_flag_in_the_documents_exists(capsys):
         "import",
         "report",
         "ablate",
+        "masks",
     ):
         with pytest.raises(SystemExit):
             main([verb, "--help"])

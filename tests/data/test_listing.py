@@ -25,6 +25,14 @@ def test_images_are_found_at_any_depth_and_nothing_else_is(tmp_path):
     assert names(tmp_path) == images
 
 
+def test_pictures_of_runs_and_masks_are_not_data(tmp_path):
+    touch(tmp_path, "a.png", "a/b.png", "photos.masks/masks/a.png.png", "photos.masks/masks.json")
+    touch(tmp_path, "run/sheet.png", "run/split.sha256", "run/config.yaml")
+    assert names(tmp_path) == ["a.png", "a/b.png"]
+    # unless they are asked for
+    assert names(tmp_path / "photos.masks") == ["masks/a.png.png"]
+
+
 def test_the_order_is_that_of_the_paths(tmp_path):
     # a slash sorts behind a full stop and before a letter
     touch(tmp_path, "b.png", "b/z.png", "b/a/1.png", "b a/1.png", "b0.png", "b.d/1.png", "a.png", "B.png")

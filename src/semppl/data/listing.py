@@ -143,8 +143,9 @@ def _look(entry: os.DirEntry[str]) -> tuple[str, int, int] | None:
 
 
 def _holds_a_run(folder: str) -> bool:
-    """The pictures of a run of ours are not data."""
-    return (Path(folder) / "split.sha256").is_file() and (Path(folder) / "config.yaml").is_file()
+    """The pictures of a run of ours are not data, and neither are masks."""
+    files = ("split.sha256", "config.yaml")
+    return all((Path(folder) / file).is_file() for file in files) or (Path(folder) / "masks.json").is_file()
 
 
 def _in_order(folders: dict[str, _Folder], sizes: "array[int]", times: "array[int]") -> Iterator[str]:
