@@ -81,7 +81,7 @@ def write_mask(path: Path, mask_HW: NDArray[np.bool_]) -> None:
     It is not forced to the disk: thousands are written, and one that a crash loses is made again.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{os.getpid()}.part")  # short: the longest of names has no room for more
     try:
         Image.fromarray(np.ascontiguousarray(mask_HW, dtype=np.bool_)).save(part, format="PNG", optimize=True)
         part.replace(path)

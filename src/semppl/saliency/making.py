@@ -23,6 +23,7 @@ THRESHOLD: Final = 0.5
 """A pixel is foreground where the map has at least this."""
 _HALF: Final = 128
 """The same in the levels of an 8-bit map."""
+TOO_LONG: Final = "its name is too long for that of a mask: shorten it"
 _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -160,6 +161,5 @@ def _written(outcome: Outcome, map_hw: NDArray[np.uint8], masks: str) -> Outcome
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-        problem = "its name is too long for that of a mask: shorten it"
-        return Outcome(outcome.name, outcome.mask, problem=problem)
+        return Outcome(outcome.name, outcome.mask, problem=TOO_LONG)
     return outcome._replace(foreground=float(mask_HW.mean()))

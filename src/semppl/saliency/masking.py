@@ -1,7 +1,9 @@
 """All masks of a data set: what is there stays, a renamed image is known by its content, the rest is made."""
 
+import errno
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final, final
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from semppl.data.scan import Bad
 from semppl.saliency.index import Index, Row
 from semppl.saliency.items import Items
-from semppl.saliency.making import Outcome, Part
+from semppl.saliency.making import TOO_LONG, Outcome, Part
 from semppl.saliency.place import Place
 
 Make = Callable[[Iterator[Part]], Iterable[list[Outcome]]]
@@ -80,10 +82,22 @@ class Masking:
             ready.append((outcome, self.index.rows[holder]))
         self._moving = []
         for number, (outcome, row) in enumerate(ready):
-            path = self._place.masks / outcome.mask
-            path.parent.mkdir(parents=True, exist_ok=True)
-            (folder / str(number)).replace(path)
-            self.index.add_(row._replace(name=outcome.mask))
-        self.moved = len(ready)
+            if _placed(folder / str(number), self._place.masks / outcome.mask):
+                self.index.add_(row._replace(name=outcome.mask))
+                self.moved += 1
+            else:
+                self.bad.append(Bad(outcome.name, TOO_LONG))
         shutil.rmtree(folder)
         return lost
+
+
+def _placed(file: Path, path: Path) -> bool:
+    """Whether a file could be put there: not where the name is too long."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(path)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        return False
+    return True

@@ -37,7 +37,7 @@ class Place:
         if not self.about.is_file():
             return None
         try:
-            said = json.loads(self.about.read_text())
+            said = json.loads(self.about.read_text(encoding="utf-8", errors="surrogateescape"))
             if isinstance(said, dict) and isinstance(said.get("settings"), dict):
                 return said
         except (OSError, ValueError):
