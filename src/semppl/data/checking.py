@@ -3,16 +3,13 @@
 Processes are spawned, not forked: a parent with threads stays safe, and its memory its own.
 """
 
-import os
-import signal
-import threading
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Final
@@ -21,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semppl.core.errors import RunError
+from semppl.core.processes import serve_parent, shielded
 from semppl.data.files import check_file
 from semppl.data.paths import Paths
 
@@ -56,7 +54,7 @@ def check_files(
     waiting: deque[tuple[Part, Future[Seen]]] = deque()
     with _processes(workers) as pool:
         for part in parts:
-            with _shielded():
+            with shielded():
                 waiting.append((part, pool.submit(_look, folder, paths.take(part))))
             # few are under way at a time, for the sake of memory
             if len(waiting) > 3 * workers:
@@ -104,25 +102,5 @@ def _processes(number: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _begin(ending: Event) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     _ENDING[:] = [ending]
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    if (parent := parent_process()) is not None:
-        parent.join()
-        os._exit(1)
-
-
-@contextmanager
-def _shielded() -> Iterator[None]:
-    """Ctrl-C waits, and a process that is started meanwhile never hears of it."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    serve_parent()

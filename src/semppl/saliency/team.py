@@ -4,18 +4,17 @@ Ctrl-C reaches this process alone. It then hands out no more tasks, and what is 
 that nothing done is lost.
 """
 
-import os
 import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing import get_context, resource_tracker
 from typing import Final, TypeVar, final
 
 from semppl.core.errors import RunError
+from semppl.core.processes import serve_parent, shielded
 from semppl.train.interrupt import Interrupted, Stopper
 
 T = TypeVar("T")
@@ -41,7 +40,7 @@ class Team:
             if self._pool is None:
                 yield work(task)
                 continue
-            with self._alive(), _shielded():
+            with self._alive(), shielded():
                 waiting.append(self._pool.submit(work, task))
             if len(waiting) > _AHEAD * self._workers:
                 yield self._result(waiting.popleft())
@@ -92,25 +91,5 @@ def team(workers: int, *, begin: Callable[[], None], goes_on: str) -> Iterator[T
 
 
 def _begin(begin: Callable[[], None]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    serve_parent()
     begin()
-
-
-def _end_with_parent() -> None:
-    if (parent := parent_process()) is not None:
-        parent.join()
-        os._exit(1)
-
-
-@contextmanager
-def _shielded() -> Iterator[None]:
-    """Ctrl-C waits, and a process that is started meanwhile never hears of it."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
