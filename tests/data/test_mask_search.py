@@ -65,6 +65,15 @@ def test_masks_beside_the_images_are_found_by_themselves(class_folders):
         assert not notes_of(without)
 
 
+def test_a_folder_with_the_name_of_a_word_is_told_how_it_is_meant(class_folders, tmp_path, monkeypatch):
+    write_all(tmp_path / "own", [f"{name}.png" for name in names_of(class_folders)])
+    monkeypatch.chdir(tmp_path)
+    word = load(class_folders, masks="own")
+    assert word.mask_files is None
+    assert [note.endswith("--masks ./own") for note in notes_of(word)] == [True]
+    assert load(class_folders, masks="./own").mask_files is not None
+
+
 def test_a_folder_of_the_users_own_may_leave_suffixes_out(class_folders, tmp_path, monkeypatch):
     names = names_of(class_folders)
     # where both are, the full name counts
@@ -94,6 +103,7 @@ def test_what_is_missing_unreadable_or_of_another_size_is_named_and_absent(class
         (folder / f"{name}.png").unlink()
     (folder / f"{names[7]}.png").write_bytes(b"junk")
     write_mask(folder / f"{names[9]}.png", mask_of(9, 4, 6))
+    write_mask(folder / "unasked.png", mask_of(0, 3, 3))
     expected = (
         f"masks: 29 of 36 images have one in {place}; "
         "missing for 5: cat/000.png, cat/001.png, cat/002.png, …; "

@@ -147,6 +147,21 @@ def test_the_mask_of_a_huge_image_shrinks_with_it(tmp_path, huge, suffix, shape)
     assert ((pixels[..., 0] > 127) != mask).any(0).sum() <= 1
 
 
+def test_a_pixel_of_a_smaller_mask_says_what_most_of_its_pixels_say(huge):
+    mask = np.zeros((12, 12), bool)
+    mask[0, :2] = mask[1, 0] = mask[0, 4] = True
+    small = fitted(mask, (6, 6))
+    assert small is not None
+    # three of four, none, one of four
+    assert small[0, :3].tolist() == [True, False, False]
+
+
+def test_the_short_side_of_a_huge_image_may_be_off_by_a_pixel(huge):
+    for short, expected in ((29, True), (30, True), (31, True), (28, False), (32, False)):
+        assert fits((short, 40), (60, 80)) == expected
+        assert fits((40, short), (80, 60)) == expected
+
+
 def test_a_huge_image_of_another_shape_is_another_one(huge):
     assert fits((30, 20), (15, 10))
     assert not fits((30, 20), (10, 15))
@@ -187,3 +202,9 @@ def test_a_mask_of_zeros_and_ones_means_what_its_maker_meant(tmp_path):
     assert (read_mask(str(tmp_path / "ones.png")) == wanted).all()
     Image.fromarray(np.zeros((5, 7), np.uint8)).save(tmp_path / "black.png")
     assert not read_mask(str(tmp_path / "black.png")).any()
+
+
+def test_the_longest_name_that_a_file_may_have_is_that_of_a_mask_too(tmp_path):
+    path = tmp_path / ("x" * 251 + ".png")
+    write_mask(path, noise(4, 5))
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]

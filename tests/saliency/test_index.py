@@ -76,6 +76,22 @@ def test_half_a_line_is_passed_over_and_the_next_one_is_whole(tmp_path, make):
     assert [row.content for row in make().rows.values()] == [A, C]
 
 
+def test_rows_are_on_the_disk_at_once_and_contents_in_order(tmp_path, make):
+    put(tmp_path, "1.png", "2.png", "3.png")
+    with make().open() as index:
+        for number, content in enumerate((C, A, B), 1):
+            index.add_(Row(content, f"{number}.png", 1, 1, 0))
+            assert len(make().rows) == number
+        assert index.known().tolist() == [A.encode(), B.encode(), C.encode()]
+
+
+def test_zeros_that_a_crash_left_hide_no_row(tmp_path, make):
+    put(tmp_path, "1.png", "2.png")
+    lines = f"{A},1.png,1,1,0.5\n", "\0" * 50 + f"{B},2.png,1,1,0.5\n"
+    (tmp_path / "index.csv").write_text("".join(lines))
+    assert list(make().rows) == ["1.png", "2.png"]
+
+
 def test_no_table_is_an_empty_one(make):
     assert make().rows == {}
     assert len(make().known()) == 0

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -5,6 +7,7 @@ from tests.saliency.stubs import save, square_image
 
 from semppl.core.errors import UserError
 from semppl.data.digits import load_digits
+from semppl.data.paths import Paths
 from semppl.data.torchvision import Named
 from semppl.saliency import items as module
 from semppl.saliency.items import items_of
@@ -20,6 +23,12 @@ def test_a_folder_gives_all_images_below_it_but_no_masks(tmp_path):
     assert items[1].image == str(tmp_path / "b" / "2.png")
 
 
+def test_folders_that_cannot_be_opened_are_named(tmp_path, monkeypatch):
+    found = SimpleNamespace(paths=Paths(["a.png"]), unreadable_folders=["secret"])
+    monkeypatch.setattr(module, "list_images", lambda _: found)
+    assert items_of(str(tmp_path), None).notes == ("secret/ cannot be opened: left out",)
+
+
 def test_arrays_are_named_by_their_numbers(tmp_path):
     x = np.random.default_rng(0).integers(0, 256, (3, 5, 4, 3), np.uint8)
     np.savez(tmp_path / "x.npz", x=x)
@@ -27,6 +36,13 @@ def test_arrays_are_named_by_their_numbers(tmp_path):
     assert list(items.masks()) == ["000000.png", "000001.png", "000002.png"]
     np.testing.assert_array_equal(items[2].image, x[2])
     assert items[2].name == "000002"
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_file_may_have_masks_of_its_own(given, tmp_path):
+    own = {"masks": np.ones((3, 5, 4), bool)} if given else {}
+    np.savez(tmp_path / "x.npz", x=np.zeros((3, 5, 4, 3), np.uint8), **own)
+    assert items_of(str(tmp_path / "x.npz"), None).own_masks == given
 
 
 def test_the_digits_are_those_of_training():

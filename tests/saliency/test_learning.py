@@ -59,6 +59,32 @@ def test_an_end_before_the_network_is_there_keeps_the_estimates(tmp_path, calls,
     assert len(calls) == 3
 
 
+class Stopped(Exception):
+    pass
+
+
+class Interrupted:
+    """A crew to which a signal comes before its n-th look for one."""
+
+    def __init__(self, crew, looks):
+        self.over, self._left = crew.over, looks
+
+    def check(self):
+        self._left -= 1
+        if not self._left:
+            raise Stopped
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3])
+def test_a_signal_ends_each_stage_before_half_of_its_results_are_used(looks, tmp_path, calls, crew):
+    save(tmp_path / "data" / "a.png", square_image(16, 16))
+    items, place = items_of(str(tmp_path / "data"), None), Place(tmp_path / "place")
+    with pytest.raises(Stopped):
+        learn(items, place, Interrupted(crew, looks))
+    assert not [call for call in calls if call[0] == "trained"]
+    assert not place.refiner.exists()
+
+
 def test_nothing_to_learn_from_is_refused(tmp_path, calls, crew):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.png").write_bytes(b"no")

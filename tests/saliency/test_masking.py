@@ -84,6 +84,7 @@ def test_renamed_and_copied_images_take_the_mask_of_their_content(world):
     save(world.data / "new" / "f.png", square_image(8, 8, share=0.25))
     found = world.run()
     assert (found.made, found.kept, found.moved, world.estimated) == (0, 2, 2, 0)
+    assert world.steps == [2, 4]
     assert world.shares() == {**EXPECTED, "e.png.png": 0.75, "new/f.png.png": 0.25}
     assert world.run().kept == 4
 
@@ -123,3 +124,14 @@ def test_a_broken_image_is_named_and_the_rest_goes_on(world):
     found = world.run()
     assert [(bad.path, bad.reason) for bad in found.bad] == [("b.png", "not a readable image (empty file)")]
     assert found.made == 2
+
+
+def test_a_copy_whose_name_leaves_no_room_for_a_mask_is_named_and_the_rest_goes_on(world):
+    world.run()
+    long = "x" * 249 + ".png"
+    for name in (long, "copy.png"):
+        save(world.data / name, square_image(8, 8, share=0.25))
+    found = world.run()
+    assert [(bad.path, "too long" in bad.reason) for bad in found.bad] == [(long, True)]
+    assert (found.made, found.kept, found.moved) == (0, 3, 1)
+    assert world.shares() == {**EXPECTED, "copy.png.png": 0.25}

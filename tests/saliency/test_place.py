@@ -56,11 +56,11 @@ def test_other_settings_are_refused_by_name(place):
 
 
 def test_clearing_removes_ours_alone(place):
-    for name in ("1.png", "cats/2.png", "dogs/3.png", "dogs/mine.txt"):
-        (place.masks / name).parent.mkdir(exist_ok=True)
+    for name in ("1.png", "cats/old/2.png", "dogs/3.png", "dogs/mine.txt"):
+        (place.masks / name).parent.mkdir(parents=True, exist_ok=True)
         (place.masks / name).write_text("x")
     with Index(place.index, place.masks).open() as index:
-        for name in ("1.png", "cats/2.png", "dogs/3.png"):
+        for name in ("1.png", "cats/old/2.png", "dogs/3.png"):
             index.add_(Row("a" * 32, name, 1, 1, 0))
     place.maps.mkdir(parents=True)
     for file in (place.sheet, place.refiner, place.bad, place.scores, place.path / "notes.txt"):
@@ -70,3 +70,10 @@ def test_clearing_removes_ours_alone(place):
     assert left == {"masks.json", "notes.txt", "masks/dogs/mine.txt"}
     assert not (place.masks / "cats").exists()
     clear_(place)
+
+
+def test_data_whose_name_is_no_valid_text_are_remembered(place):
+    place.write_record(SETTINGS, data="photos\udcff")
+    said = place.record()
+    assert said is not None
+    assert said["data"] == "photos\udcff"

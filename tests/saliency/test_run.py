@@ -215,6 +215,20 @@ def test_a_full_disk_is_one_line_and_what_is_done_is_kept(data, tmp_path, capsys
     assert "2 were there" in said
 
 
+def test_a_fifth_of_an_image_is_enough_foreground(tmp_path, capsys, calls):
+    save(tmp_path / "data" / "a.png", square_image(160, 128, share=0.2))
+    save(tmp_path / "data" / "b.png", square_image(160, 128, share=0.19))
+    assert "1 of 2 have at least 20 %" in call(capsys, tmp_path / "data", "--sheet", 0)[1]
+
+
+def test_training_must_be_told_of_masks_where_a_file_has_its_own(tmp_path, capsys, calls):
+    path, image = tmp_path / "x.npz", square_image(8, 8)
+    np.savez(path, x=image[None], y=np.array([0]), masks=np.ones((1, 8, 8), bool))
+    status, said = call(capsys, path, "--sheet", 0)
+    assert status == 0, said
+    assert f"when it is told: semppl fit {path} --masks {path}.masks" in " ".join(said.split())
+
+
 def test_real_estimators_in_processes_of_their_own(tmp_path, capsys):
     image = np.full((48, 64, 3), (40, 90, 160), np.uint8)
     image[14:36, 20:44] = (230, 60, 20)
@@ -232,3 +246,12 @@ def test_real_estimators_in_processes_of_their_own(tmp_path, capsys):
     shutil.move(root / "3.png", root / "moved.png")
     status, said = call(capsys, root, "--workers", 2, "--sheet", 0)
     assert "7 were there; 1 taken from equal images" in said
+
+
+def test_a_folder_of_truth_without_any_is_refused_before_a_mask_is_made(data, tmp_path, capsys, calls):
+    (tmp_path / "truth").mkdir()
+    status, said = call(capsys, "photos", "--truth", tmp_path / "truth")
+    assert status == 2
+    assert "no mask has the name of an image" in said
+    assert not (tmp_path / "photos.masks").exists()
+    assert not calls

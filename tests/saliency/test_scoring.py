@@ -56,6 +56,24 @@ def test_a_truth_of_another_size_is_left_out_and_named(world):
     assert notes == ("true masks of another size than their image are left out: 1.png",)
 
 
+def test_truths_that_all_have_another_size_are_refused_by_name(world):
+    for number in range(3):
+        write_mask(world / "truth" / f"{number}.png.png", np.ones((3, 3), np.bool_))
+    with pytest.raises(UserError, match=r"has the size of its image, such as that of 0.png, 1.png, 2.png$"):
+        scored(world)
+
+
+def test_a_truth_with_the_full_name_counts_and_may_be_a_place_of_ours(world):
+    place = world / "place"
+    place.mkdir()
+    (world / "truth").rename(place / "masks")
+    (place / "masks.json").write_text("{}")
+    place.rename(world / "truth")
+    write_mask(world / "truth" / "masks" / "1.png", np.ones((3, 3), np.bool_))
+    scores, notes, _ = scored(world)
+    assert (scores["bright"].images, notes) == (3, ())
+
+
 def test_images_without_a_truth_are_not_scored(world):
     (world / "truth" / "0.png").unlink()
     items = items_of(str(world / "data"), None)

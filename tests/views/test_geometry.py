@@ -418,3 +418,15 @@ def test_the_background_of_one_image_is_one_grey_for_each_view_and_goes_before_t
             grey.append(level)
     assert len(set(greys[0])) > 40
     assert sum(a == b for a, b in zip(*greys, strict=True)) < 5
+
+
+def test_the_coin_of_a_view_says_nothing_of_its_grey():
+    image, mask = _paired(8, 8, 3)
+    rare = Saliency(probability=0.2)
+    levels = []
+    for seed in range(200):
+        in_batch = cut_views(image[None], [_whole(8)], 1, _generator(seed), mask[None], rare)[0][0]
+        (alone,) = cut_masked([_whole(8)], 1, rare, image, _generator(seed), lambda: mask)
+        levels += [float(crop[0, 4, 0]) for crop in (in_batch, alone) if not torch.equal(crop, image)]
+    assert 40 < len(levels) < 120
+    assert 100 < sum(levels) / len(levels) < 156, "all levels alike have a mean of 127.5"

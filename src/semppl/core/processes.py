@@ -1,4 +1,4 @@
-"""What the processes of a pool need: deaf to Ctrl-C, which is their parent's business, and gone when it is."""
+"""What the processes of a pool need: to be deaf to Ctrl-C, which is their parent's, and to end with it."""
 
 import os
 import signal

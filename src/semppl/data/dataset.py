@@ -112,7 +112,7 @@ class Dataset:
         """One line for people."""
         size = ""
         if isinstance(self.images, Tensor):
-            size = " of {}×{} px".format(*self.images.shape[2:])
+            size = " of {}×{} px".format(*reversed(self.images.shape[2:]))
         parts = [
             f"{len(self.labels_M):,} images{size}",
             f"{len(self.labelled_L):,} labelled in {len(self.classes)} classes",

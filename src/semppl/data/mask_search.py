@@ -45,6 +45,11 @@ def with_masks(dataset: Dataset, request: Request) -> Dataset:
     if request.masks == NO_MASKS:
         return replace(dataset, masks_MHW=None)
     own = dataset.masks_MHW is not None
+    if request.masks == OWN_MASKS and not own and Path(OWN_MASKS).is_dir():
+        note = (
+            f"masks: {OWN_MASKS} are those in a file of images, and there are none: a folder of this name is"
+        )
+        return replace(dataset, notes=(*dataset.notes, f"{note} --masks ./{OWN_MASKS}"))
     if request.masks == OWN_MASKS or (request.masks is None and own):
         return dataset
     place = _place(request)
@@ -88,7 +93,8 @@ def _place(request: Request) -> Path | None:
     place = Path(request.masks).absolute()
     if not place.is_dir():
         raise UserError(
-            f"--masks {request.masks}: no such folder: say where the masks are, or use none by --masks none"
+            f"--masks {request.masks}: no such folder: say where the masks are; a new run can do without "
+            "by --masks none"
         )
     return place
 

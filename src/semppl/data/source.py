@@ -72,7 +72,7 @@ def _refuse_tables(request: Request) -> None:
 def _from_torchvision(name: str, request: Request) -> Dataset:
     named = load_torchvision(name, None if request.root is None else Path(request.root))
     images, tests = (
-        _files(part) if isinstance(part, list) else part for part in (named.images, named.test_images)
+        as_files(part) if isinstance(part, list) else part for part in (named.images, named.test_images)
     )
     if images is None:
         raise UserError(f"{name}: no training images")
@@ -91,7 +91,7 @@ def _from_torchvision(name: str, request: Request) -> Dataset:
     )
 
 
-def _files(paths: list[str]) -> ImageFiles:
+def as_files(paths: list[str]) -> ImageFiles:
     """Named by what follows the folder that they share, so that they may be moved."""
     root = Path(os.path.commonpath(paths)) if len(paths) > 1 else Path(paths[0]).parent
     return ImageFiles(root, Paths(path[len(str(root)) :].lstrip("/") for path in paths))

@@ -3,7 +3,6 @@
 Shapes: M images, H×W pixels.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from semppl.data.digits import load_digits
 from semppl.data.listing import list_images
 from semppl.data.masks import array_mask_name, file_mask_name
 from semppl.data.paths import Paths
+from semppl.data.source import as_files
 from semppl.data.torchvision import is_torchvision_name, load_torchvision
 from semppl.saliency.reading import Item
 
@@ -32,6 +32,8 @@ class Items:
     """Paths relative to it, or uint8 [M,3,H,W]."""
     notes: tuple[str, ...] = ()
     """Lines that the user should read."""
+    own_masks: bool = False
+    """The file of the images has masks already, and training prefers them."""
 
     def __len__(self) -> int:
         return len(self.images)
@@ -62,7 +64,8 @@ def items_of(source: str, root: str | None) -> Items:
     if source == "digits":
         return _arrays(load_digits().images)
     if source.endswith(".npz"):
-        return _arrays(load_npz(path).images)
+        dataset = load_npz(path)
+        return _arrays(dataset.images, own_masks=dataset.masks_MHW is not None)
     if path.is_dir():
         found = list_images(path)
         closed = tuple(f"{folder}/ cannot be opened: left out" for folder in found.unreadable_folders)
@@ -73,16 +76,13 @@ def items_of(source: str, root: str | None) -> Items:
             "or digits"
         )
     images = load_torchvision(named, None if root is None else Path(root)).images
-    return _files(images) if isinstance(images, list) else _arrays(images)
+    if not isinstance(images, list):
+        return _arrays(images)
+    files = as_files(images)
+    return Items(files.root, files.paths)
 
 
-def _arrays(images: object) -> Items:
+def _arrays(images: object, *, own_masks: bool = False) -> Items:
     if not isinstance(images, Tensor):
         raise TypeError("an array of images was expected")
-    return Items(Path(), images)
-
-
-def _files(paths: list[str]) -> Items:
-    """Named by what follows the folder that they share, as training names them."""
-    root = Path(os.path.commonpath(paths)) if len(paths) > 1 else Path(paths[0]).parent
-    return Items(root, Paths(path[len(str(root)) :].lstrip("/") for path in paths))
+    return Items(Path(), images, own_masks=own_masks)

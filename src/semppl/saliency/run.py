@@ -28,7 +28,7 @@ from semppl.saliency.masking import Make, Masking
 from semppl.saliency.place import Place, clear_, require_ours, require_same
 from semppl.saliency.reading import LONGEST
 from semppl.saliency.refiner import Refiner
-from semppl.saliency.scoring import COLUMNS, plain, rows, score
+from semppl.saliency.scoring import COLUMNS, plain, rows, score, truths
 from semppl.saliency.settings import MasksFlags, require_sensible
 from semppl.saliency.sheet import drawn, row_of
 from semppl.saliency.sources import SOURCES
@@ -70,6 +70,8 @@ def run_masks(source: str, flags: MasksFlags, console: Console) -> None:
     device = choose_device(flags.device)
     place = Place(flags.out or default_place(source, flags.root))
     items = items_of(source, flags.root)
+    if flags.truth is not None:
+        truths(items, flags.truth)  # a wrong folder is said now, and not after all masks
     workers = usable_cores() if flags.workers is None else flags.workers
     with locked(place.path), _writing(place):
         require_ours(place)
@@ -229,7 +231,9 @@ def _say_how_to_use(job: _Job) -> None:
     if job.place.sheet.is_file():
         job.say(f"look at {job.place.sheet}")
     usual = job.place.path.absolute() == default_place(job.source, job.flags.root).absolute()
-    given = "" if usual else f" --masks {shlex.quote(str(job.place.path))}"
+    usual = usual and not job.items.own_masks
+    given = "" if job.flags.root is None else f" --root {shlex.quote(job.flags.root)}"
+    given += "" if usual else f" --masks {shlex.quote(str(job.place.path))}"
     by = "by default" if usual else "when it is told"
     job.say(
         f"training uses them {by}: semppl fit {shlex.quote(job.source)}{given} …; "

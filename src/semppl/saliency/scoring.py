@@ -31,12 +31,7 @@ def score(
     advance: Callable[[int, int], None],
 ) -> tuple[dict[str, Scores], tuple[str, ...]]:
     """The scores of each map by its name, and what the user should know."""
-    files = truths(items, folder_of(truth))
-    if not files:
-        raise UserError(
-            f"--truth {truth}: no mask has the name of an image, such as {items[0].mask} or "
-            f"{other_mask_name(items[0].name)}"
-        )
+    files = truths(items, truth)
     tallies, odd = dict[str, Tally](), list[str]()
     look = partial(look_at, side=side, baselines=True)
     looks = crew.over(look, (items[number] for number in files))
@@ -46,17 +41,27 @@ def score(
         advance(done, len(files))
     crew.check()
     if not tallies:
-        raise UserError(f"--truth {truth}: no mask there has the size of its image, such as {odd[:1]}")
+        raise UserError(
+            f"--truth {truth}: no mask there has the size of its image, such as that of {_some(odd)}"
+        )
     notes = (f"true masks of another size than their image are left out: {_some(odd)}",) if odd else ()
     return {name: tally.scores(THRESHOLD) for name, tally in tallies.items()}, notes
 
 
-def truths(items: Items, folder: Path) -> dict[int, Path]:
-    """The numbers of the images that have a true mask, and where it is."""
-    found = {}
+def truths(items: Items, truth: Path) -> dict[int, Path]:
+    """The numbers of the images that have a true mask, and where it is; that there is none is an error.
+
+    No mask is opened.
+    """
+    folder, found = folder_of(truth), dict[int, Path]()
     for number in range(len(items)):
         if (file := _truth(items[number], folder)) is not None:
             found[number] = file
+    if not found:
+        raise UserError(
+            f"--truth {truth}: no mask has the name of an image, such as {items[0].mask} or "
+            f"{other_mask_name(items[0].name)}"
+        )
     return found
 
 
