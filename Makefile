@@ -2,6 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 FLAGS ?=
+# a file's tests share fixtures, so one process runs them; many tests wait for others, so three share two cores,
+# each with one thread: more threads than cores wait for each other
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/browser
 APT := DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium
 INSTALL_CHROMIUM := { [ "$$(id -u)" = 0 ] && { $(APT) || { apt-get update -qq && $(APT); }; } >/dev/null; }
 
@@ -10,9 +13,8 @@ INSTALL_CHROMIUM := { [ "$$(id -u)" = 0 ] && { $(APT) || { apt-get update -qq &&
 demo: .venv/installed            ## the whole journey on digits: minutes on two CPU cores
 	$(BIN)/semppl demo $(FLAGS)
 
-# a file's tests share fixtures, so one process runs them; many tests wait for others, so three share two cores
 test: .venv/installed-dev        ## all tests but those of the browser
-	$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/browser $(FLAGS)
+	$(PYTEST) $(FLAGS)
 
 test-browser: .venv/installed-browser ## the report page in a headless Chromium
 	$(BIN)/python -m pytest tests/browser $(FLAGS)
@@ -25,7 +27,7 @@ check: .venv/installed-dev       ## everything that a change needs: format, lint
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/browser $(FLAGS)
+	$(PYTEST) $(FLAGS)
 
 format: .venv/installed-dev      ## format, and fix what can be fixed
 	$(BIN)/ruff format .
