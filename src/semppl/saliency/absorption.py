@@ -20,8 +20,7 @@ def absorption(regions: Superpixels) -> Values:
     """Saliency of each region, from 0 to 1: the expected steps until the walk is absorbed.
 
     Each border region has an absorbing copy, which a walk may enter from that region and its neighbours in
-    the graph; it may also stay where it is, with the affinity 1 of equal colours. (I − Q) t = 1 is solved as
-    (D − W) t = (D + 1) 1, with W the affinities to others and D the degrees that count others and copies.
+    the graph. (I − Q) t = 1 is solved as (D − W) t = D 1, with D the degrees that count the copies.
     """
     border_A = np.flatnonzero(regions.border_N4.any(1))
     weights_NN = alike(regions, _STRENGTH)
@@ -31,5 +30,5 @@ def absorption(regions: Superpixels) -> Values:
     np.fill_diagonal(linked_NN, False)
     inner_NN = weights_NN * linked_NN
     degree_N = inner_NN.sum(1) + into_NA.sum(1)
-    time_N = solve(np.diag(degree_N + 1e-9) - inner_NN, degree_N + 1)
+    time_N = solve(np.diag(degree_N + 1e-9) - inner_NN, degree_N)
     return stretched(time_N)

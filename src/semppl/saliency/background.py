@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import cdist
 
-from semppl.saliency.graph import colour_distance, linked, touching, within_two
+from semppl.saliency.graph import colour_distance, linked, touching
 from semppl.saliency.superpixels import Superpixels, Values, stretched
 
 _GEODESIC: Final = 10.0
@@ -37,11 +37,11 @@ def background(regions: Superpixels) -> Values:
 def background_weight(regions: Superpixels, distance_NN: NDArray[Any]) -> Values:
     """Near 1 for regions of which much lies on the border, for their size: eq. 1 to 5 of the paper.
 
-    Steps that are common in this image cost nothing, so that a smooth gradient is no way.
+    Steps that are common between neighbours in this image cost nothing, so that a smooth gradient is no way.
     """
     border_N = regions.border_N4.any(1)
     near_NN = touching(regions)
-    step_NN = np.maximum(distance_NN - _common_step(regions, distance_NN), 0)
+    step_NN = np.maximum(distance_NN - _common_step(distance_NN, near_NN), 0)
     way_NN = near_NN | np.outer(border_N, border_N)
     # a way that costs nothing is still a way: sparse graphs take 0 for none
     graph = csr_array(np.where(way_NN, np.maximum(step_NN, 1e-6), 0))
@@ -61,7 +61,7 @@ def optimised(
     regions: Superpixels, distance_NN: NDArray[Any], from_border_N: Values, contrast_N: Values
 ) -> Values:
     """The least squares that want background 0, contrast 1, and neighbours of one colour equal; eq. 9."""
-    common = _common_step(regions, distance_NN)
+    common = _common_step(distance_NN, touching(regions))
     alike_NN = np.exp(-(np.maximum(distance_NN - common, 0) ** 2) / (2 * _SMOOTHNESS**2)) + _LEAST_SMOOTHNESS
     alike_NN *= linked(regions)
     foreground_N = np.where(contrast_N >= _otsu(contrast_N), contrast_N, 0)
@@ -70,9 +70,9 @@ def optimised(
     return solve(system_NN, foreground_N, assume_a="pos")
 
 
-def _common_step(regions: Superpixels, distance_NN: NDArray[Any]) -> float:
-    """What regions differ by from the one that is most like them among neighbours and theirs, in the mean."""
-    nearest_N = np.where(within_two(regions), distance_NN, np.inf).min(1)
+def _common_step(distance_NN: NDArray[Any], near_NN: NDArray[np.bool_]) -> float:
+    """What regions differ by from the neighbour that is most like them, in the mean."""
+    nearest_N = np.where(near_NN, distance_NN, np.inf).min(1)
     known_N = nearest_N[np.isfinite(nearest_N)]
     return float(known_N.mean()) if len(known_N) else 0.0
 

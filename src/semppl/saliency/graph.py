@@ -29,18 +29,12 @@ def linked(regions: Superpixels) -> NDArray[np.bool_]:
 
     The closed-loop graph of manifold ranking (Yang et al., 2013), which absorption takes over.
     """
+    near_NN = touching(regions)
     border_N = regions.border_N4.any(1)
-    linked_NN = within_two(regions) | np.outer(border_N, border_N)
+    two_steps = (near_NN.astype(np.float32) @ near_NN.astype(np.float32)) > 0
+    linked_NN = near_NN | two_steps | np.outer(border_N, border_N)
     np.fill_diagonal(linked_NN, False)
     return linked_NN
-
-
-def within_two(regions: Superpixels) -> NDArray[np.bool_]:
-    """Two regions that touch, or that touch the same one."""
-    near_NN = touching(regions)
-    within_NN = near_NN | ((near_NN.astype(np.float32) @ near_NN.astype(np.float32)) > 0)
-    np.fill_diagonal(within_NN, False)
-    return within_NN
 
 
 def alike(regions: Superpixels, strength: float) -> Values:
