@@ -3,7 +3,7 @@ from functools import partial
 
 import pytest
 import torch
-from tests.train.test_capture import PlainRecorder
+from tests.core.recorders import PlainRecorder
 
 import semppl.bench.agreement as agreement
 from semppl.bench.agreement import crops_agree, neighbours_agree, recording_agrees
@@ -38,7 +38,7 @@ def test_a_recording_that_does_something_else_is_noticed(tiny, monkeypatch, wron
     options = {"warm_up": 1, "recorder": PlainRecorder()}
     monkeypatch.setattr(agreement, "CapturedStep", partial(CapturedStep, **options))
     if wrong:
-        monkeypatch.setattr(CapturedStep, "_set_tick_", lambda self, step: None)
+        monkeypatch.setattr(CapturedStep, "_set_tick_", lambda self: None)
     monkeypatch.setattr(agreement, "OPTIMISERS", ("lars",))
     result = recording_agrees(tiny, steps=3)["lars"]
     assert result["again"] == 0.0

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from semppl.evaluate.descent import descend_, exact, shuffled
+from semppl.evaluate.descent import decaying_sgd, descend_, exact, shuffled
 
 
 def drawn(index, rng):
@@ -28,6 +28,16 @@ def test_an_epoch_shows_every_label_once_and_steps_are_repeatable():
 def test_labels_must_be_classes(labels):
     with pytest.raises(ValueError, match="labels from 0 to 2"):
         shuffled(drawn, torch.tensor(labels, dtype=torch.long), classes=3, batch_size=2, seed=0, name="x")
+
+
+def test_weights_decay_and_the_rest_does_not():
+    model = nn.Sequential(nn.Conv2d(3, 2, 1), nn.BatchNorm2d(2), nn.Linear(2, 2))
+    weights, rest = decaying_sgd(model, lr=0.3, weight_decay=5e-4).param_groups
+    assert [p.ndim for p in weights["params"]] == [4, 2]
+    assert len(rest["params"]) == 4
+    assert (weights["weight_decay"], rest["weight_decay"]) == (5e-4, 0.0)
+    for group in (weights, rest):
+        assert (group["lr"], group["momentum"], group["nesterov"]) == (0.3, 0.9, True)
 
 
 def test_two_steps_by_hand():

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from semppl.train.capture import CudaRecorder
+from semppl.core.recording import CudaRecorder
 from semppl.train.state import TrainState
 from semppl.train.step import Plan
 

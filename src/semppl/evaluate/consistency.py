@@ -9,20 +9,15 @@ Shapes: L labels, B labelled views of a step, U images without a label of a step
 """
 
 import math
-from collections.abc import Callable, Sequence
-from copy import deepcopy
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeAlias, final
+from typing import Any, Final, NamedTuple, final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
-from torch.optim import SGD, Optimizer
 
 from semppl.core.hidden import HiddenLabels
-from semppl.evaluate.descent import Examples, Precision, exact
-from semppl.evaluate.linear import LinearFit
-from semppl.method.target import Target
 from semppl.optim.schedule import warmup_cosine
 
 # epochs, batch, rate, weight decay and teacher are the better of two settings of a prototype on validation
@@ -45,20 +40,6 @@ _MEMORY: Final = 0.2
 _WARMUP: Final = 1 / 60
 # the mean of the answers is one over about a hundred batches
 _MEAN_DECAY: Final = 0.99
-_MOMENTUM: Final = 0.9
-
-
-class Pair(NamedTuple):
-    """Two views of the images without a label of a step, on the device."""
-
-    easy_U3ss: Tensor
-    hard_U3ss: Tensor
-    index_U: Tensor
-    """Positions in the data set."""
-
-
-Pairs: TypeAlias = Callable[[int], Pair]
-"""Step → pair; the same step always gives the same."""
 
 
 class Answers(NamedTuple):
@@ -67,10 +48,6 @@ class Answers(NamedTuple):
     label_U: Tensor
     sure_U: Tensor
     """Whether the student learns it."""
-
-
-Watch: TypeAlias = Callable[[int, Tensor, Answers], None]
-"""Hears of a step, positions [U] and answers; must not ask the device for a number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,38 +87,6 @@ def make_plan(num_unlabelled: int, epochs: int | None = None) -> Plan:
     )
 
 
-@final
-class Classified(nn.Module):
-    """Images → encoder → logits of the classes."""
-
-    def __init__(self, encoder: nn.Module, classifier: nn.Linear) -> None:
-        super().__init__()
-        self.encoder, self.classifier = encoder, classifier
-
-    def forward(self, images_B3ss: Tensor) -> Tensor:
-        """Logits [B, Y]."""
-        return self.classifier(self.encoder(images_B3ss))
-
-
-def create_student(encoder: nn.Module, fit: LinearFit) -> Classified:
-    """A copy of the encoder, and a classifier that answers as the fit does: the first answers are good."""
-    classes, features = fit.weight_YF.shape
-    classifier = nn.Linear(features, classes)
-    with torch.no_grad():
-        classifier.weight.copy_(fit.weight_YF)
-        classifier.bias.copy_(fit.bias_Y)
-    return Classified(deepcopy(encoder), classifier).requires_grad_()
-
-
-def create_sgd(student: nn.Module) -> SGD:
-    """Nesterov momentum 0.9; weights decay, biases and batch norm do not."""
-    groups = [
-        {"params": [p for p in student.parameters() if p.ndim > 1], "weight_decay": WEIGHT_DECAY},
-        {"params": [p for p in student.parameters() if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-    return SGD(groups, lr=RATE, momentum=_MOMENTUM, nesterov=True)
-
-
 def class_prior(labels_L: Tensor, classes: int) -> Tensor:
     """Share of each class among the labels [Y]."""
     return torch.bincount(labels_L, minlength=classes) / len(labels_L)
@@ -176,64 +121,6 @@ def masked_loss(logits_UY: Tensor, answers: Answers) -> Tensor:
     """Cross-entropy of sure answers over all images: the fewer are sure, the less they weigh."""
     losses_U = F.cross_entropy(logits_UY, answers.label_U, reduction="none")
     return (losses_U * answers.sure_U).mean()
-
-
-@torch.no_grad()
-def average_(teacher: Target[Any], student: nn.Module, decay: float) -> None:
-    """Parameters and statistics of batch norm: the teacher answers by running statistics, so they must be
-    those of its weights.
-    """
-    teacher.update_(student, decay)
-    buffers = [*zip(teacher.module.buffers(), student.buffers(), strict=True)]
-    averaged = [pair for pair in buffers if pair[0].is_floating_point() and decay]
-    copied = [pair for pair in buffers if not (pair[0].is_floating_point() and decay)]
-    if averaged:
-        torch._foreach_lerp_([mine for mine, _ in averaged], [theirs for _, theirs in averaged], 1 - decay)
-    if copied:
-        torch._foreach_copy_([mine for mine, _ in copied], [theirs for _, theirs in copied])
-
-
-def learn_(
-    student: nn.Module,
-    labelled: Examples,
-    pairs: Pairs,
-    optimizer: Optimizer,
-    rate: Callable[[int], float],
-    steps: int,
-    *,
-    prior_Y: Tensor,
-    least: float,
-    decay: float,
-    watch: Watch | None = None,
-    precision: Precision = exact,
-    advance: Callable[[int], None] | None = None,
-) -> nn.Module:
-    """Train the student; what comes back is its teacher, in evaluation mode.
-
-    Labelled and hard views go through the student together, so batch norm sees both.
-    """
-    teacher, mean_Y = Target(student.train()), prior_Y
-    teacher.module.eval()
-    for step in range(steps):
-        (views_B3ss, labels_B), pair = labelled(step), pairs(step)
-        with precision():
-            answers_UY = teacher(pair.easy_U3ss).float().softmax(1)
-        mean_Y = follow(mean_Y, answers_UY)
-        answers = sure_answers(align(answers_UY, mean_Y, prior_Y), least)
-        for group in optimizer.param_groups:
-            group["lr"] = rate(step)
-        with precision():
-            logits = student(torch.cat([views_B3ss, pair.hard_U3ss]))
-        logits_BY, logits_UY = logits.float().split([len(labels_B), len(pair.index_U)])
-        optimizer.zero_grad(set_to_none=True)
-        (F.cross_entropy(logits_BY, labels_B) + masked_loss(logits_UY, answers)).backward()
-        optimizer.step()
-        average_(teacher, student, decay)
-        if watch is not None:
-            watch(step, pair.index_U, answers)
-        if advance is not None:
-            advance(step + 1)
-    return teacher.module
 
 
 @final

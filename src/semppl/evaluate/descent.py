@@ -10,7 +10,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.optim import Optimizer
+from torch.optim import SGD, Optimizer
 
 from semppl.core.rng import generator
 from semppl.data.order import stream_indices
@@ -43,6 +43,17 @@ def shuffled(
         return views_B3ss, labels_L[index_B].to(views_B3ss.device)
 
     return examples
+
+
+def decaying_sgd(model: nn.Module, *, lr: float, weight_decay: float) -> SGD:
+    """Nesterov momentum 0.9, two groups: weights decay, biases and batch norm do not."""
+    params = list(model.parameters())
+    groups = [
+        {"params": [p for p in params if p.ndim > 1], "weight_decay": weight_decay},
+        {"params": [p for p in params if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    # fused ones read a rate that is a tensor without asking for it
+    return SGD(groups, lr=lr, momentum=0.9, nesterov=True, fused=params[0].is_cuda or None)
 
 
 def descend_(

@@ -15,35 +15,26 @@ import torch
 from torch import Tensor, nn
 
 from semppl.core.errors import UserError
+from semppl.core.recording import CudaRecorder
 from semppl.core.rng import generator, stream, uniforms
 from semppl.core.share import Rows
 from semppl.data.dataset import Dataset
 from semppl.data.images import Images, Prepare, gather
 from semppl.data.resident import ResidentFeed
 from semppl.data.streaming import StreamingFeed
-from semppl.evaluate.consistency import (
-    WEIGHT_DECAY,
-    Answers,
-    Pair,
-    Plan,
-    Tally,
-    class_prior,
-    create_sgd,
-    create_student,
-    learn_,
-    make_plan,
-)
+from semppl.evaluate.consistency import WEIGHT_DECAY, Answers, Plan, Tally, class_prior, make_plan
+from semppl.evaluate.descent import decaying_sgd
 from semppl.evaluate.linear import LinearFit
+from semppl.evaluate.teaching import Pair, Teaching, create_student, forward, learn_
 from semppl.protocols.desk import Desk
 from semppl.protocols.frozen import linear_fit, linear_words
 from semppl.protocols.results import Outcome, over_seeds
 from semppl.protocols.scored import numbers_of
 from semppl.protocols.self_training import without_label
 from semppl.protocols.subject import Subject
-from semppl.train.build import build_views
+from semppl.train.build import build_views, choose_speed, compiled, memory_layout
 from semppl.train.device import memory_for_pixels
 from semppl.train.progress import StageProgress
-from semppl.views.colour import normalise
 from semppl.views.easy import cut_out, reach, shift
 from semppl.views.geometry import cut_views
 from semppl.views.photometric import finish
@@ -200,20 +191,28 @@ def _taught(
 
     def examples(step: int) -> tuple[Tensor, Tensor]:
         batch = labelled(step)
-        return normalise(batch.crops[0].float() / 255, mean_3, std_3), batch.labels_B
+        return desk.normalised(batch.crops[0]), batch.labels_B
 
     def pairs(step: int) -> Pair:
         batch, rng = unlabelled(step), generator(seed, "consistency/colours", step, device)
         easy_U3ss, hard_U3ss = batch.crops
         hard_U3ss = finish(hard_U3ss, view, mean_3, std_3, rng)
         hard_U3ss = cut_out(hard_U3ss, uniforms(2, len(hard_U3ss), rng))
-        return Pair(normalise(easy_U3ss.float() / 255, mean_3, std_3), hard_U3ss, place_N[batch.index_B])
+        return Pair(desk.normalised(easy_U3ss), hard_U3ss, place_N[batch.index_B])
 
     def watch(step: int, index_U: Tensor, answers: Answers) -> None:
         tally.count_(step * plan.unlabelled // len(index_N), index_U, answers)
 
-    student = create_student(subject.online.encoder, fit).to(device)
-    prior_Y = class_prior(given.labels_N, subject.classes).to(device)
+    student = create_student(subject.online.encoder, fit).to(device).to(memory_format=memory_layout(device))
+    speed = choose_speed(desk.config, plan.steps, device)
+    teaching = Teaching(
+        prior_Y=class_prior(given.labels_N, subject.classes).to(device),
+        least=subject.flags.sure,
+        decay=plan.decay,
+        precision=desk.precision,
+        forward=compiled(forward, speed),
+        recorder=None if speed == "eager" else CudaRecorder(device),
+    )
     try:
         with StageProgress(
             desk.console, f"fine-tuning with consistency, seed {seed}", plan.steps
@@ -222,14 +221,11 @@ def _taught(
                 student,
                 examples,
                 pairs,
-                create_sgd(student),
+                decaying_sgd(student, lr=plan.rate, weight_decay=WEIGHT_DECAY),
                 plan.learning_rate,
                 plan.steps,
-                prior_Y=prior_Y,
-                least=subject.flags.sure,
-                decay=plan.decay,
+                teaching,
                 watch=watch,
-                precision=desk.precision,
                 advance=progress.advance,
             )
     finally:

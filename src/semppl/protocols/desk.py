@@ -25,7 +25,7 @@ from semppl.evaluate.finetune import predict_logits
 from semppl.evaluate.linear import LinearFit, fit_linear
 from semppl.protocols.sharing import shared_out
 from semppl.protocols.store import FeatureStore
-from semppl.train.build import build_views, normalisation, uses_bf16
+from semppl.train.build import build_views, memory_layout, normalisation, uses_bf16
 from semppl.train.device import choose_workers, memory_for_pixels
 from semppl.train.progress import StageProgress
 from semppl.train.ranks import ALONE, Ranks
@@ -198,6 +198,11 @@ class Desk:
         self.regret(problems)
         return logits_NY
 
+    def normalised(self, crops_B3ss: Tensor) -> Tensor:
+        """uint8 crops → float views, laid out in memory as the networks are."""
+        views_B3ss = normalise(crops_B3ss.float() / 255, *self.statistics)
+        return views_B3ss.contiguous(memory_format=memory_layout(self.device))
+
     def pixels(self, index_L: Tensor) -> Tensor:
         """Images to train on, in memory: files as squares somewhat larger than a view."""
         if isinstance(self.dataset.images, Tensor):
@@ -216,11 +221,11 @@ class Desk:
 
     def crops(self, index_L: Tensor) -> Crops:
         """Random crops and flips of those images, their colours as they are, normalised."""
-        pixels_L3HW, (mean_3, std_3), view = self.pixels(index_L).to(self.device), self.statistics, self.view
+        pixels_L3HW, view = self.pixels(index_L).to(self.device), self.view
 
         def make(index_B: Tensor, rng: torch.Generator) -> Tensor:
             (crops,) = cut_views(pixels_L3HW[index_B.to(self.device)], [view], 1, rng)
-            return normalise(crops.float() / 255, mean_3, std_3)
+            return self.normalised(crops)
 
         return make
 
@@ -256,7 +261,6 @@ class Desk:
                 shuffled(crops, labels_L, classes=classes, batch_size=batch_size, seed=seed, name=name),
                 _nothing,
             )
-        mean_3, std_3 = self.statistics
         feed = StreamingFeed(
             images[index_L],
             labels_L,
@@ -269,7 +273,7 @@ class Desk:
 
         def examples(step: int) -> tuple[Tensor, Tensor]:
             batch = feed(step)
-            return normalise(batch.crops[0].float() / 255, mean_3, std_3), batch.labels_B
+            return self.normalised(batch.crops[0]), batch.labels_B
 
         return examples, feed.close
 

@@ -83,7 +83,7 @@ def _build(config: Config, dataset: Dataset, device: torch.device, ranks: Ranks)
     views = build_views(config.views)
     saliency = saliency_of(config)
     speed = choose_speed(config, total_steps, device, ranks)
-    resize = _compiled(crop_resize, speed)
+    resize = compiled(crop_resize, speed)
 
     def cut(images: Tensor, masks: Tensor | None, rng: torch.Generator, rows: Rows) -> tuple[Tensor, ...]:
         return cut_views(images, views, config.views.large, rng, masks, saliency, resize, rows)
@@ -123,7 +123,8 @@ def choose_speed(config: Config, total_steps: int, device: torch.device, ranks: 
     return uncompiled if config.speed == "graph" else config.speed
 
 
-def _compiled(function: F, speed: Speed) -> F:
+def compiled(function: F, speed: Speed) -> F:
+    """Where the speed is that."""
     return cast(F, torch.compile(function, dynamic=False)) if speed == "compile" else function
 
 
@@ -162,8 +163,12 @@ def build_networks(config: Config, device: torch.device) -> tuple[Projected, nn.
         online = Projected(encoder, create_head(encoder.num_features, hidden, outputs))
         alone = config.method.objective == "simclr"
         predictor = nn.Identity() if alone else create_head(outputs, hidden, outputs)
-    layout = torch.channels_last if device.type == "cuda" else torch.contiguous_format
-    return online.to(device).to(memory_format=layout), predictor.to(device)
+    return online.to(device).to(memory_format=memory_layout(device)), predictor.to(device)
+
+
+def memory_layout(device: torch.device) -> torch.memory_format:
+    """Of images and convolutions: what is fast there."""
+    return torch.channels_last if device.type == "cuda" else torch.contiguous_format
 
 
 def build_state(config: Config, num_classes: int, device: torch.device) -> TrainState:
@@ -202,15 +207,15 @@ def _plan(
     low = uses_bf16(config, device)
     augment: Augment | None = None
     if device.type == "cuda":
-        augment = partial(_compiled(augment_at_once, speed), dtype=torch.bfloat16 if low else torch.float32)
+        augment = partial(compiled(augment_at_once, speed), dtype=torch.bfloat16 if low else torch.float32)
     return Plan(
         views=views,
         num_large=config.views.large,
         mean_3=mean_3.to(device),
         std_3=std_3.to(device),
         augment=augment,
-        objective=_compiled(build_objective(method), speed),
-        nets=Nets(_compiled(encode, speed), _compiled(through, speed)),
+        objective=compiled(build_objective(method), speed),
+        nets=Nets(compiled(encode, speed), compiled(through, speed)),
         micro_batch=config.micro_batch,
         num_positives=method.positives,
         mirrored=method.semantic_partner == "lockstep",
