@@ -1,6 +1,6 @@
 import math
 
-from semppl.report.trust import coverage_over_training, trust_over_training
+from semppl.report.trust import coverage_over_training, last_epoch, trust_over_training
 
 
 def line(epoch, right, known):
@@ -57,3 +57,13 @@ def test_without_truth_there_is_coverage():
     rows = [{"step": 1, "epoch": 1.0, "pseudo/votes": [1, 3, 6]}]
     assert trust_over_training(rows) is None
     assert [t.coverage for t in coverage_over_training(rows).lines[0]] == [0.9, 0.6]
+
+
+def test_counts_of_the_last_epoch():
+    rows = [line(epoch / 2, [0, 1, epoch], [0, 9, 9]) | {"step": 5 * epoch} for epoch in range(1, 7)]
+    # 10 steps an epoch: steps 25 and 30
+    assert last_epoch(rows) == ([0, 2, 11], [0, 18, 18])
+    odd = [{**rows[-1], "step": "30"}, line(1.0, [0, 1], [0, 1]), {"step": 3}]
+    assert last_epoch([*odd, *rows]) == ([0, 2, 11], [0, 18, 18])
+    assert last_epoch([]) is None
+    assert last_epoch([line(1.0, [0, 0], [0, 0])]) is None, "nothing is known"

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from semppl.ablate.direction import SAME_TOP1, difference, signed, verdict
+from semppl.ablate.direction import SAME_TOP1, verdict
 from semppl.ablate.summary import Metric, Summary
 from semppl.ablate.tables import with_name, without_name
+from semppl.core.paired import difference, signed
 from semppl.core.rundir import write_atomically
 from semppl.core.tables import NOTHING, spread
 

@@ -5,16 +5,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from semppl.ablate.cell import Score
-from semppl.ablate.direction import (
-    SAME_PSEUDO,
-    SAME_TOP1,
-    Difference,
-    Verdict,
-    difference,
-    signed,
-    verdict,
-)
+from semppl.ablate.direction import SAME_PSEUDO, SAME_TOP1, Verdict, verdict
 from semppl.ablate.table import PSEUDO, Row, Table
+from semppl.core.paired import Difference, difference, signed
 from semppl.core.tables import NOTHING, spread
 
 Metric = Literal["linear", "knn", "pseudo"]

@@ -17,6 +17,7 @@ from semppl.report.gaps import Damaged, Gap
 from semppl.report.lenient import finite, read_json, read_metrics, read_table, read_yaml, strings
 from semppl.report.text import plain
 
+NO_CLASSES: Final = "no accuracies of single classes yet"
 NEXT: Final = ("path", "voted", "vote_share", "cosine", "reason")
 SUSPICIOUS: Final = ("path", "label", "voted", "vote_share")
 Table = list[tuple[str, ...]]
@@ -160,7 +161,7 @@ def _evaluations(run: RunDirectory, *, journey: bool) -> tuple[list[Evaluation],
         command = gaps.resume(run.path, journey=True) if journey else gaps.evaluate(run.path)
         missing.append(Gap("no evaluation yet", command))
     elif not any(each.confusion for each in found):
-        missing.append(Gap("no accuracies of single classes yet", gaps.evaluate(run.path)))
+        missing.append(Gap(NO_CLASSES, gaps.evaluate(run.path)))
     return found, told, missing
 
 

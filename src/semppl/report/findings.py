@@ -1,7 +1,7 @@
 """Results of a run as its files have them: the journey of fit, and the protocols of evaluate."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,8 @@ class Evaluation:
     confusion: Matrix | None
     data: str | None
     """What it was measured on, as `compare` says it."""
+    content: Mapping[str, Any] = field(default_factory=dict)
+    """As the file has it."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ def read_evaluation(file: Path) -> tuple[Evaluation, Journey | None]:
             classes=strings(content.get("classes")),
             confusion=confusion,
             data=f"{content['data']} (sha256 {sha256[:12]}…)" if sha256 else None,
+            content=content,
         ), journey
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Damaged(f"evaluations/{file.name} is no result of ours ({type(error).__name__})") from error

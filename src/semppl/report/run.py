@@ -16,6 +16,7 @@ from semppl.report.gaps import Damaged, Gap
 from semppl.report.map import umap_map, wanted
 from semppl.report.page import Pictures, run_page, several_page
 from semppl.report.settings import REPORT, ReportFlags, destination, ours
+from semppl.report.table.run import run_table
 from semppl.report.text import bytes_of, plain
 from semppl.report.thumbnails import Sheet, load_sheets
 
@@ -29,10 +30,14 @@ def run_report(paths: Sequence[Path], flags: ReportFlags, console: Console) -> P
     if not paths:
         raise UserError("say which run, before any flag: semppl report RUN")
     once = list({path.resolve(): path for path in reversed(paths)}.values())[::-1]
-    runs, umap = [collect(path) for path in once], wanted(flags.umap)
-    out = destination(once, flags)
     if len(once) < len(paths):
         console.print("the same run was given more than once: it counts once", highlight=False)
+    if flags.table is not None:
+        return run_table(once, flags, console)
+    if flags.beside is not None:
+        raise UserError("--beside stands in the table of results: say where with --table FILE.md")
+    runs, umap = [collect(path) for path in once], wanted(flags.umap)
+    out = destination(once, flags)
     if len(runs) == 1:
         page, missing = _single(runs[0], console, umap=umap)
     else:

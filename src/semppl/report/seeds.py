@@ -13,8 +13,8 @@ from semppl.report.collect import Run
 Key = tuple[str, str]
 """(evaluation, number)."""
 
-# where a run ran, and how often it spoke: no part of what it computed. Whose data it was does count
-_MACHINE: Final = (FREE - {"source", "data.labels", "data.test"}) | {"micro_batch", "data.feed"}
+MACHINE: Final = (FREE - {"source", "data.labels", "data.test"}) | {"micro_batch", "data.feed"}
+"""Where a run ran, and how often it spoke: no part of what it computed. Whose data it was does count."""
 _SEED: Final = re.compile(r"[-_ .]*seed[-_ ]?\d+$", re.IGNORECASE)
 _BY_TIME: Final = frozenset({"epochs", "optim.warmup_epochs"})
 # of files that may lie elsewhere on another machine, the name alone
@@ -58,7 +58,7 @@ class Difference:
 
 def decisive(run: Run) -> dict[str, str]:
     """What decides on the numbers, but the seed: values as text, the data by what is in it."""
-    values = {name: value for name, value in flat(run.config).items() if name not in _MACHINE}
+    values = {name: value for name, value in flat(run.config).items() if name not in MACHINE}
     seed = values.pop("seed", None)
     if (
         run.path / "fit.yaml"

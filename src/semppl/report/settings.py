@@ -20,6 +20,11 @@ class ReportFlags:
 
     out: Path | None = None
     """File for the page; by default RUN/report.html, or report.html in this folder for several runs."""
+    table: Path | None = None
+    """Instead of that page a table of results in Markdown in this file: by number of labels, a row for each
+    method with its seeds, and the commands that make it again."""
+    beside: Path | None = None
+    """Of --table: published numbers to stand beside ours, a CSV file with name,labels,epochs,top1,source."""
     umap: Literal["auto", "on", "off"] = "auto"
     """A second map of the images, beside their principal components. auto: where umap-learn is installed."""
     overwrite: bool = False

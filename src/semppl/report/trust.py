@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from semppl.core.trust import Trust, trust_by_votes
+from semppl.core.trust import Trust, counts_at_the_end, trust_by_votes
 from semppl.report.curves import Metrics, bins, epoch_of
-from semppl.report.lenient import counts
+from semppl.report.lenient import counts, finite
 
 _BINS: Final = 60
 _AT_THE_END: Final = 0.1
+_COUNTS: Final = ("pseudo/right_by_votes", "pseudo/known_by_votes")
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class TrustOverTime:
 
 def trust_over_training(metrics: Metrics, most: int = _BINS) -> TrustOverTime | None:
     """Where truth was withheld and can be compared; counts of neighbouring lines are added, not averaged."""
-    rows = _counted(metrics, ("pseudo/right_by_votes", "pseudo/known_by_votes"))
+    rows = _counted(metrics, _COUNTS)
     if not rows:
         return None
     lines, epochs = [], []
@@ -42,10 +43,20 @@ def trust_over_training(metrics: Metrics, most: int = _BINS) -> TrustOverTime | 
 
 def coverage_over_training(metrics: Metrics, most: int = _BINS) -> TrustOverTime | None:
     """The same where no truth is known: only which share of the images reaches a threshold."""
-    keys = ("pseudo/right_by_votes", "pseudo/known_by_votes")
     return trust_over_training(
-        [{**row, **dict.fromkeys(keys, row.get("pseudo/votes"))} for row in metrics], most
+        [{**row, **dict.fromkeys(_COUNTS, row.get("pseudo/votes"))} for row in metrics], most
     )
+
+
+def last_epoch(metrics: Metrics) -> tuple[list[int], list[int]] | None:
+    """Right and known pseudo-labels by votes, added up over the last epoch; None where no truth is known."""
+    told = [row for row in metrics if _pair(row, _COUNTS) is not None and finite(row.get("step")) is not None]
+    fitting = [row for row in told if len(row[_COUNTS[0]]) == len(told[-1][_COUNTS[0]])]
+    if not fitting:
+        return None
+    step, epoch = finite(fitting[-1].get("step")), finite(fitting[-1].get("epoch"))
+    right, known = counts_at_the_end(fitting, max(round(step / epoch), 1) if step and epoch else 1)
+    return (right, known) if sum(known) else None
 
 
 def _counted(metrics: Metrics, keys: tuple[str, str]) -> list[tuple[float, tuple[list[int], list[int]]]]:

@@ -1,0 +1,96 @@
+"""The commands that make a row again. A run does not keep the one it was started with, but its configuration
+is complete, so a command with all its values trains the same.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from semppl.config import Config
+from semppl.differing import flat
+from semppl.presets import PRESETS
+from semppl.report.collect import Run
+from semppl.report.table.flags import as_words, changed_flags, portable
+from semppl.report.table.measure import Measurement, flags_of
+from semppl.report.table.method import all_values
+
+Names = Mapping[Path, str]
+"""Runs as the page calls them."""
+
+# said apart, of the machine, or of how often the run speaks
+_LEFT_OUT: Final = frozenset(
+    {
+        *("source", "seed", "data.split_seed", "device", "timeout", "data.workers", "data.root"),
+        *("log_every", "probe_every", "sheet_every", "checkpoint_every", "keep_checkpoints"),
+    }
+)
+_SHORT: Final = frozenset({"labels", "labels_per_class", "label_fraction", "validation", "test", "masks"})
+
+
+def training(runs: Sequence[Run], names: Names) -> tuple[str, list[str]]:
+    """The command of the first run, and what is another in those of the others."""
+    own = [_own(run, names) for run in runs]
+    first, *others = [shlex.join(words) for words in own]
+    return f"{shlex.join(_common(runs[0].config))} {first}", others
+
+
+def _common(config: Mapping[str, Any]) -> list[str]:
+    """Over the preset that leaves the least to say, if the run keeps most of it."""
+    values = {name: portable(value) for name, value in all_values(config).items()}
+    source = str(values["source"])
+    usual = flat(asdict(Config()))
+    fitting = ["auto"]
+    for name in PRESETS:
+        chosen = set(_differing(usual, name))  # what the preset decides
+        if 2 * len(chosen & set(_differing(values, name))) < len(chosen):
+            fitting.append(name)
+    preset = min(fitting, key=lambda name: (len(_differing(values, name)), name != "auto"))
+    words = ["semppl", "pretrain", source or "DATA", *([] if preset == "auto" else ["--preset", preset])]
+    differing = _differing(values, preset)
+    for name in differing:
+        value = values[name]
+        # a flag that may also be None takes True and False as its value
+        open_ = isinstance(value, bool) and not isinstance(usual[name], bool)
+        words += as_words(_flag(name), str(value) if open_ else value)
+    return words
+
+
+def _differing(values: Mapping[str, Any], preset: str) -> list[str]:
+    known = flat(asdict(PRESETS[preset]()))
+    return [
+        name
+        for name, value in known.items()
+        if name not in _LEFT_OUT and values[name] != (list(value) if isinstance(value, tuple) else value)
+    ]
+
+
+def _flag(name: str) -> str:
+    room, _, last = name.rpartition(".")
+    return last if room == "data" and last in _SHORT else name
+
+
+def _own(run: Run, names: Names) -> list[str]:
+    values = all_values(run.config)
+    words = ["--seed", str(values["seed"])]
+    if values["data.split_seed"] not in (None, values["seed"]):
+        words += ["--data.split-seed", str(values["data.split_seed"])]
+    return [*words, "--out", names[run.path]]
+
+
+def evaluating(measurements: Sequence[Measurement], names: Names) -> list[str]:
+    """Each command once, for all runs that were measured alike."""
+    found: dict[tuple[str, ...], dict[str, None]] = {}
+    for each in measurements:
+        found.setdefault(tuple(_flags(each)), {})[names[each.run.path]] = None
+    return [shlex.join(["semppl", "evaluate", *runs, *words]) for words, runs in found.items()]
+
+
+def _flags(of: Measurement) -> list[str]:
+    flags = flags_of(of.evaluation)
+    if not flags:
+        name = of.evaluation.name.removeprefix(of.protocol).removeprefix("-")
+        return ["--protocol", of.protocol, *(["--name", name] if name else [])]
+    changed = {"protocol": flags.get("protocol") or [of.protocol]} | changed_flags(flags)
+    return [word for name, value in changed.items() for word in as_words(name, value)]

@@ -1,0 +1,72 @@
+"""What semantic positives, pseudo-labels and true labels change: differences of the rows of a section."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from semppl.core.paired import Difference, difference, unpaired
+from semppl.report.table.measure import Seeds
+from semppl.report.table.sections import Row, Section
+
+# a kind of row minus another one of the same objective and epochs
+_PAIRS: Final = (("semantic", "base"), ("semantic", "given"), ("oracle", "semantic"))
+# seeds that belong together: trained and given labels alike, or else only given the same labels
+_PAIRINGS: Final[tuple[tuple[str, Callable[[Seeds], object]], ...]] = (
+    ("paired seed", lambda seeds: seeds),
+    ("paired split", lambda seeds: seeds[1]),
+)
+Told = tuple[str, str, str]
+"""(difference, column, over what)."""
+
+
+def difference_lines(section: Section) -> list[str]:
+    """A line for each pair of rows that have a column in common."""
+    lines = []
+    for ours, reference in _compared(section):
+        told = [
+            (str(found[0]), column, found[1])
+            for column in section.columns
+            if (found := paired(ours.values(column), reference.values(column))) is not None
+        ]
+        if told:
+            lines.append(f"{_quoted(ours.name)} − {_quoted(reference.name)}: {_said(told)}")
+    return lines
+
+
+def _compared(section: Section) -> Iterator[tuple[Row, Row]]:
+    for ours, reference in _PAIRS:
+        for one in section.rows:
+            for other in section.rows:
+                alike = one.method.objective == other.method.objective and one.epochs == other.epochs
+                if alike and (one.method.kind, other.method.kind) == (ours, reference):
+                    yield one, other
+
+
+def paired(ours: Mapping[Seeds, float], reference: Mapping[Seeds, float]) -> tuple[Difference, str] | None:
+    """With a word on how seeds were compared; None where one side has nothing."""
+    for word, key in _PAIRINGS:
+        first, other = _by(ours, key), _by(reference, key)
+        both = [each for each in first if each is not None and each in other]
+        found = difference([first[each] for each in both], [other[each] for each in both])
+        if found is not None:
+            return found, f"{len(both)} {word}{'s' if len(both) > 1 else ''}"
+    means = unpaired(list(ours.values()), list(reference.values()))
+    return None if means is None else (means, "seeds that are not paired")
+
+
+def _by(values: Mapping[Seeds, float], key: Callable[[Seeds], object]) -> dict[object, float]:
+    """Means of what belongs together."""
+    found: dict[object, list[float]] = {}
+    for seeds, value in values.items():
+        found.setdefault(key(seeds), []).append(value)
+    return {each: sum(same) / len(same) for each, same in found.items()}
+
+
+def _said(told: list[Told]) -> str:
+    """How they were compared is said once where it is the same everywhere."""
+    if len({over for _, _, over in told}) == 1:
+        return f"{', '.join(f'{found} ({column})' for found, column, _ in told)}; over {told[0][2]}"
+    return ", ".join(f"{found} ({column}, over {over})" for found, column, over in told)
+
+
+def _quoted(name: str) -> str:
+    return f"“{name}”" if "," in name or "−" in name else name

@@ -1,0 +1,156 @@
+"""A section of the page: its rows, what they differ by, published ones, and how far votes can be trusted."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from semppl.core.tables import NOTHING, markdown_table, spread
+from semppl.report.facts import training_seconds
+from semppl.report.lenient import finite
+from semppl.report.table.beside import Published
+from semppl.report.table.columns import FINE_TUNED
+from semppl.report.table.differences import difference_lines
+from semppl.report.table.measure import Measurement
+from semppl.report.table.sections import Row, Section
+from semppl.report.table.votes import right_shares, vote_tables
+from semppl.report.text import plain
+
+_PSEUDO: Final = "pseudo-labels right"
+
+
+def section_parts(section: Section, published: Sequence[Published], title: str) -> list[str]:
+    """Paragraphs and tables below its title."""
+    parts = [f"## {title}", _data(section), _table(section)]
+    if any(row.method.kind == "supervised" for row in section.rows):
+        parts.append(
+            "“supervised only” is the same network from random weights, trained on these labels alone. It "
+            f"stands under {FINE_TUNED}, because there, too, all weights are trained."
+        )
+    parts.append(bullets(difference_lines(section)))
+    if published:
+        lines = [(each.name, each.epochs or NOTHING, each.top1, each.source) for each in published]
+        parts.append("Published by others with as many labels, and not run here:")
+        parts.append(
+            markdown_table(("published", "epochs", "top-1", "source"), [cells(line) for line in lines])
+        )
+    if tables := vote_tables([(cell(row.name), row) for row in section.rows]):
+        parts.append(
+            "Pseudo-labels of the last epoch by the number of ballots that agree: per cent that are right, "
+            "and in brackets the per cent of images with so many; mean over seeds."
+        )
+        parts += tables
+    return [*parts, "How the columns were measured:", bullets(_protocols(section))]
+
+
+def _table(section: Section) -> str:
+    columns = section.columns
+    tuned = [column for column in columns if column.startswith(FINE_TUNED)]
+    pseudo = {row.name: spread(right_shares(row)) for row in section.rows}
+    told = any(value != NOTHING for value in pseudo.values())
+    head = ["row", "epochs", "seeds", *columns, *([_PSEUDO] if told else []), "minutes of training"]
+    head += ["of fine-tuning"] if tuned else []
+    rows = []
+    for row in section.rows:
+        line = [row.name, row.epochs, _seeds(row), *(_accuracy(row, column) for column in columns)]
+        line += [pseudo[row.name]] if told else []
+        line += [_training_minutes(row), *([_tuning_minutes(row, tuned)] if tuned else [])]
+        rows.append(cells([*line, ", ".join(devices(row)) or NOTHING]))
+    return markdown_table([*head, "device"], rows)
+
+
+def _seeds(row: Row) -> str:
+    """Of training; with a word where one was measured with several splits."""
+    trained, splits = (len(set(seeds)) for seeds in zip(*row.seeds, strict=True))
+    return f"{trained} ({splits} splits)" if len(row.seeds) > trained else str(trained)
+
+
+def _accuracy(row: Row, column: str) -> str:
+    """With the number of seeds where it is not the row's."""
+    values = list(row.values(column).values())
+    fewer = f" ({len(values)})" if 1 < len(values) < len(row.seeds) else ""
+    return f"{spread(values)}{fewer}"
+
+
+def _training_minutes(row: Row) -> str:
+    if row.method.kind == "supervised":
+        seconds = [each.seconds for each in row.measurements]
+    else:
+        seconds = [training_seconds(run) for run in row.runs]
+    return _minutes(seconds)
+
+
+def _tuning_minutes(row: Row, columns: Sequence[str]) -> str:
+    """Of each way to fine-tune, in the order of the columns."""
+    if row.method.kind == "supervised":
+        return NOTHING
+    by_column: Mapping[str, list[Measurement]] = {
+        column: [each for each in row.measurements if each.column == column] for column in columns
+    }
+    said = [_minutes([each.seconds for each in found]) for found in by_column.values() if found]
+    return " / ".join(said) or NOTHING
+
+
+def _minutes(seconds: Sequence[float | None]) -> str:
+    known = [each for each in seconds if each is not None]
+    return f"{statistics.fmean(known) / 60:.1f}" if known else NOTHING
+
+
+def devices(row: Row) -> list[str]:
+    """Their names, each once."""
+    return list(dict.fromkeys(each.device for each in row.measurements if each.device))
+
+
+def _data(section: Section) -> str:
+    """Which images; other test images do not compare."""
+    name, sha256 = section.data
+    tests: dict[str, list[str]] = {}
+    for row in section.rows:
+        for each in row.measurements:
+            if said := _exam(each):
+                tests.setdefault(said, []).append(row.name)
+    data = f"Data: {cell(name)}{f' (sha256 {sha256[:12]}…)' if sha256 else ''}"
+    if len(tests) <= 1:
+        return f"{data}{''.join(f'; {said}' for said in tests)}."
+    rows = "; ".join(f"{said}: {', '.join(dict.fromkeys(names))}" for said, names in tests.items())
+    return f"{data}. **Not the same test images, so these rows do not compare:** {cell(rows)}."
+
+
+def _exam(of: Measurement) -> str:
+    """What it was marked on, if that is a set for testing; withheld labels are others for each split."""
+    test = of.evaluation.content.get("test")
+    if not isinstance(test, Mapping) or test.get("kind") != "test":
+        return ""
+    images = finite(test.get("images"))
+    return f"{images or 0:,.0f} test images (sha256 {str(test.get('sha256'))[:12]}…)"
+
+
+def _protocols(section: Section) -> list[str]:
+    """In words, once for each column; where rows were measured in several ways, with their names."""
+    lines = []
+    for column in section.columns:
+        words: dict[tuple[bool, str], dict[str, None]] = {}
+        for row in section.rows:
+            for each in row.measurements:
+                if each.column == column:
+                    alone = row.method.kind == "supervised"
+                    words.setdefault((alone, each.evaluation.protocol), {})[row.name] = None
+        several = len(words) > 1
+        for (_, said), names in words.items():
+            whose = f" ({cell('; '.join(names))})" if several else ""
+            lines.append(f"{column}{whose}: {cell(said.removeprefix(f'{column}: '))}")
+    return lines
+
+
+def bullets(lines: Sequence[str]) -> str:
+    """A list; nothing for nothing."""
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def cells(values: Sequence[str]) -> list[str]:
+    """Of a row."""
+    return [cell(value) for value in values]
+
+
+def cell(text: str) -> str:
+    """A name that anybody may have chosen, in a table of Markdown."""
+    return plain(text).replace("|", "\\|").replace("<", "&lt;")

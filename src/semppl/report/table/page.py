@@ -1,0 +1,145 @@
+"""The page: a section for each data set and number of labels, and below how to make each row again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from semppl.core.tables import NOTHING, markdown_table
+from semppl.report.collect import Run
+from semppl.report.table.beside import Published
+from semppl.report.table.commands import Names, evaluating, training
+from semppl.report.table.numbers import bullets, cell, section_parts
+from semppl.report.table.sections import Row, Section
+from semppl.report.table.settings import MADE_BY
+
+_ABOUT: Final = (
+    "Top-1 accuracy in per cent: mean ± standard deviation over seeds, a number alone where there is one "
+    "seed; the number of seeds in brackets where it is not the row's. Differences are ± their standard "
+    "error. Pseudo-labels: per cent that are right in the last epoch. Minutes are those of one run: of "
+    "training from the median speed of its steps, of fine-tuning with the choice of its settings."
+)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is needed to trust the numbers."""
+
+    command: str
+    short: str
+    """The same without its runs."""
+    names: Names
+    published: Sequence[Published] = ()
+    problems: Sequence[str] = field(default_factory=tuple)
+
+
+def table_page(sections: Sequence[Section], facts: Facts) -> str:
+    """Markdown."""
+    titles = section_titles(sections)
+    data = list(dict.fromkeys(section.data[0] for section in sections))
+    runs = {run.path: run for section in sections for row in section.rows for run in row.runs}
+    count = f"{len(runs)} run {'directory' if len(runs) == 1 else 'directories'}"
+    parts = [
+        f"<!-- {MADE_BY}: the same command writes it again -->",
+        f"# Results on {', '.join(cell(name) for name in data)}",
+        f"`{cell(facts.short)}` wrote this page from {count}; the whole command is at its end. {_ABOUT}",
+    ]
+    for section, title in zip(sections, titles, strict=True):
+        published = [each for each in facts.published if each.labels == section.labels]
+        parts += section_parts(section, published, title)
+    parts += ["## How each row was made", *_made(sections, titles, facts.names)]
+    parts += [
+        "## Runs",
+        markdown_table(("run", "seed", "labels", "split seed", "split.csv, sha256"), _runs(sections, facts)),
+    ]
+    parts += _versions(list(runs.values()), facts.names)
+    if facts.problems:
+        parts += ["## Left out, or with gaps", bullets([cell(problem) for problem in facts.problems])]
+    parts += ["## The command", _block([facts.command])]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def section_titles(sections: Sequence[Section]) -> list[str]:
+    """By labels; with the data where there are several, and its sha256 where two have one name."""
+    data = {section.data for section in sections}
+    names = [name for name, _ in data]
+    titles = []
+    for section in sections:
+        name, sha256 = section.data
+        more = f" ({sha256[:8]})" if names.count(name) > 1 else ""
+        labels = f"{section.labels:,} label{'' if section.labels == 1 else 's'}"
+        titles.append(f"{cell(name)}{more}, {labels}" if len(data) > 1 else labels)
+    return titles
+
+
+def _made(sections: Sequence[Section], titles: Sequence[str], names: Names) -> list[str]:
+    """Commands of each row; what several sections share is said once."""
+    parts, before = list[str](), dict[tuple[str, ...], str]()
+    for section, title in zip(sections, titles, strict=True):
+        for row in section.rows:
+            heading = f"{cell(row.name)}{_long(row, section)}, {title}"
+            parts.append(f"### {heading}")
+            parts += _trained(row, heading, names, before)
+            parts.append(_block(evaluating(row.measurements, names)))
+    return parts
+
+
+def _long(row: Row, section: Section) -> str:
+    """Epochs where nothing else tells two rows apart."""
+    alike = sum(each.name == row.name for each in section.rows) > 1
+    return f", {row.epochs} epochs" if alike else ""
+
+
+def _trained(row: Row, heading: str, names: Names, before: dict[tuple[str, ...], str]) -> list[str]:
+    if row.method.kind == "supervised":
+        return ["Of these runs only the configuration and the labels are used:"]
+    command, others = training(row.runs, names)
+    key = (command, *others)
+    if key in before:
+        return [f"Trained as “{before[key]}”; measured by:"]
+    before[key] = heading
+    more = (
+        f"The same for {len(others)} more, with {'; '.join(f'`{cell(each)}`' for each in others)}. "
+        if others
+        else ""
+    )
+    return [_block([command]), f"{more}Measured by:"]
+
+
+def _block(commands: Sequence[str]) -> str:
+    return "\n".join(["```", *commands, "```"])
+
+
+def _runs(sections: Sequence[Section], facts: Facts) -> list[list[str]]:
+    """Each run with each of its choices of labels."""
+    lines: dict[tuple[str, ...], None] = {}
+    for section in sections:
+        for row in section.rows:
+            for each in row.measurements:
+                seed, split = each.run.seed, each.seeds[1]
+                sha256 = f"`{each.split_sha256[:16]}…`" if each.split_sha256 else NOTHING
+                line = (f"{section.labels:,}", _or_dash(split), sha256)
+                lines[f"`{cell(facts.names[each.run.path])}`", _or_dash(seed), *line] = None
+    return [list(line) for line in lines]
+
+
+def _or_dash(number: int | None) -> str:
+    return NOTHING if number is None else str(number)
+
+
+def _versions(runs: Sequence[Run], names: Names) -> list[str]:
+    """Each once, with the runs where they differ."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        found.setdefault(cell(_environment(run.environment)), []).append(f"`{cell(names[run.path])}`")
+    most = max(found, key=lambda said: len(found[said]))
+    others = [f"{said}: {', '.join(where)}" for said, where in found.items() if said != most]
+    return [f"Versions: {most}{', but for' if others else '.'}", bullets(others)]
+
+
+def _environment(environment: Mapping[str, Any]) -> str:
+    packages = environment.get("packages")
+    named = (
+        [f"{name} {version}" for name, version in packages.items()] if isinstance(packages, Mapping) else []
+    )
+    python = [f"Python {environment['python']}"] if environment.get("python") else []
+    return ", ".join([*python, *named]) or "not known"

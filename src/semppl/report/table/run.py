@@ -1,0 +1,97 @@
+"""`semppl report RUN... --table FILE.md`: run directories in, one Markdown page out."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from semppl.core.errors import RunError, UserError
+from semppl.core.rundir import write_text
+from semppl.report.collect import NO_CLASSES, Run, collect
+from semppl.report.settings import ReportFlags
+from semppl.report.table.beside import Published, read_published
+from semppl.report.table.measure import Measurement, measured
+from semppl.report.table.page import Facts, table_page
+from semppl.report.table.sections import Section, sections
+from semppl.report.table.settings import table_destination
+from semppl.report.text import plain
+
+
+def run_table(paths: Sequence[Path], flags: ReportFlags, console: Console) -> Path:
+    """Writes the page and gives its file; a run that cannot be used is named and left out."""
+    out = table_destination(flags)
+    published = [] if flags.beside is None else read_published(flags.beside)
+    names = {path: shown(path, out) for path in paths}
+    found: list[Measurement] = []
+    problems: list[str] = []
+    for path in paths:
+        numbers, said = _looked_at(path)
+        found += numbers
+        problems += [f"{names[path]}: {problem}" for problem in said]
+    if not found:
+        why = f" ({problems[0]})" if problems else ""
+        raise UserError(plain(f"no run has a result for a table{why}: run semppl evaluate on them first"))
+    made = sections(found)
+    problems += _homeless(published, made)
+    beside = [] if flags.beside is None else ["--beside", shown(flags.beside, out)]
+    last = ["--table", shown(out, out), *beside]
+    facts = Facts(
+        command=plain(shlex.join(["semppl", "report", *names.values(), *last])),
+        short=f"semppl report RUN… {shlex.join(last)}",
+        names={path: plain(name) for path, name in names.items()},
+        published=published,
+        problems=problems,
+    )
+    page = table_page(made, facts)
+    try:
+        write_text(out, page)
+    except OSError as error:
+        raise RunError(
+            f"{plain(str(out))} cannot be written ({error.strerror}): choose another --table"
+        ) from error
+    for problem in problems:
+        console.print(plain(problem), highlight=False, soft_wrap=True)
+    rows = sum(len(section.rows) for section in made)
+    console.print(plain(f"table: {out} ({rows} rows, {len(made)} sections)"), highlight=False, soft_wrap=True)
+    return out
+
+
+def shown(path: Path, out: Path) -> str:
+    """As given; a whole path below the page's folder, from there."""
+    folder = out.resolve().parent
+    if path.is_absolute() and path.is_relative_to(folder):
+        return str(path.relative_to(folder))
+    return str(path)
+
+
+def _looked_at(path: Path) -> tuple[list[Measurement], list[str]]:
+    try:
+        run = collect(path)
+    except UserError:
+        return [], ["no run (no config.yaml): left out"]
+    if not run.config:
+        return [], [*_gaps(run), "left out"]
+    numbers, problems = measured(run)
+    if not run.evaluations:
+        problems.append("left out")
+    return numbers, [*_gaps(run), *problems]
+
+
+def _gaps(run: Run) -> list[str]:
+    """That concern a table."""
+    return [gap.what for gap in run.gaps if not gap.pictures and gap.what != NO_CLASSES]
+
+
+def _homeless(published: Sequence[Published], made: Sequence[Section]) -> list[str]:
+    """Published rows that no section is for; those that two would claim are refused."""
+    several = {section.data for section in made}
+    if published and len(several) > 1:
+        listed = ", ".join(plain(name) for name, _ in sorted(several))
+        raise UserError(f"--beside is about one data set, and the runs are of {listed}: make a page of each")
+    labels = {section.labels for section in made}
+    return [
+        f"{each.name}, published with {each.labels:,} labels: no run has as many, so it is left out"
+        for each in published
+        if each.labels not in labels
+    ]

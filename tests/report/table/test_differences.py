@@ -1,0 +1,75 @@
+import math
+
+import pytest
+from tests.report.table.conftest import configured, numbers, outcome
+
+from semppl.core.paired import Difference
+from semppl.report.table.differences import difference_lines, paired
+from semppl.report.table.sections import sections
+
+
+def test_seeds_and_splits_that_both_have_are_paired():
+    found, over = paired(
+        {(0, 0): 91.0, (1, 1): 94.0, (5, 5): 0.0}, {(0, 0): 90.0, (1, 1): 91.0, (2, 2): 99.0}
+    )
+    assert found == Difference(2.0, pytest.approx(math.sqrt(2) / math.sqrt(2)), 2)
+    assert over == "2 paired seeds"
+
+
+def test_one_run_measured_with_several_splits_is_paired_by_them():
+    # the reference has one seed of training and two splits, once measured by two seeds
+    found, over = paired({(0, 1): 90.0, (1, 2): 92.0}, {(7, 1): 80.0, (8, 1): 82.0, (7, 2): 90.0})
+    assert over == "2 paired splits"
+    assert found.mean == pytest.approx((9.0 + 2.0) / 2)
+
+
+def test_without_a_partner_means_are_compared():
+    found, over = paired({(0, 0): 90.0}, {(1, 1): 80.0, (2, 2): 84.0})
+    assert (found, over) == (Difference(8.0, None, 1), "seeds that are not paired")
+    assert paired({(0, None): 90.0}, {(1, None): 80.0})[1] == "seeds that are not paired"
+    assert paired({}, {(0, 0): 1.0}) is None
+
+
+def rows(tmp_path, *runs):
+    found = []
+    for i, (value, config) in enumerate(runs):
+        evaluations = {"knn": outcome(value), "linear": outcome(value + config.seed)}
+        found += numbers(tmp_path / str(i), config, evaluations)
+    (section,) = sections(found)
+    return difference_lines(section)
+
+
+def test_lines_by_hand(tmp_path):
+    relic, oracle = {"positives": 0}, {"labels": "oracle"}
+    lines = rows(
+        tmp_path,
+        (80.0, configured(seed=0, method=relic)),
+        (82.0, configured(seed=1, method=relic)),
+        (90.0, configured(seed=0)),
+        (94.0, configured(seed=1)),
+        (95.0, configured(seed=0, method=oracle)),
+        (60.0, configured(seed=0, method={"labels": "given"})),
+        (70.0, configured(seed=0, method={"positives": 0, "objective": "byol"})),
+        (50.0, configured(seed=0, method=relic, epochs=4.0)),
+    )
+    assert lines == [
+        "SemPPL − ReLICv2: +11.0 ± 1.0 (k-NN), +11.0 ± 1.0 (linear); over 2 paired seeds",
+        "SemPPL − “SemPPL − pseudo-labels”: +30.0 (k-NN), +30.0 (linear); over 1 paired seed",
+        "“SemPPL, oracle labels” − SemPPL: +5.0 (k-NN), +5.0 (linear); over 1 paired seed",
+    ], "other epochs and other objectives do not compare"
+
+
+def test_columns_that_were_compared_in_other_ways_say_so(tmp_path):
+    found = numbers(tmp_path / "a", configured(seed=0), {"knn": outcome(90.0), "linear": outcome(90.0)})
+    found += numbers(tmp_path / "b", configured(seed=1), {"knn": outcome(92.0)})
+    for seed, name in ((0, "c"), (1, "d")):
+        config = configured(seed=seed, method={"positives": 0})
+        found += numbers(tmp_path / name, config, {"knn": outcome(80.0), "linear": outcome(89.0)})
+    (section,) = sections(found)
+    assert difference_lines(section) == [
+        "SemPPL − ReLICv2: +11.0 ± 1.0 (k-NN, over 2 paired seeds), +1.0 (linear, over 1 paired seed)"
+    ]
+
+
+def test_one_row_alone_has_no_difference(tmp_path):
+    assert rows(tmp_path, (80.0, configured())) == []

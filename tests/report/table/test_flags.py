@@ -1,0 +1,28 @@
+from semppl.report.table.flags import as_words, changed_flags, portable
+
+
+def test_flags_that_are_not_as_usual():
+    flags = {
+        "protocol": ["knn", "linear"],
+        "k": 5,
+        "cache": False,
+        "runs": ["/x"],
+        "sets": [],
+        "device": "cpu",
+    }
+    assert changed_flags(flags) == {"k": 5}
+    assert changed_flags({"protocol": ["finetune"], "of a later version": 1}) == {"protocol": ["finetune"]}
+    assert changed_flags({}) == {}
+
+
+def test_words_of_a_command():
+    assert as_words("method.minimum_votes", 3) == ["--method.minimum-votes", "3"]
+    assert as_words("views.colour", False) == ["--views.no-colour"]
+    assert as_words("consistency", True) == ["--consistency"]
+    assert as_words("net.mean", [0.5, 0.25]) == ["--net.mean", "0.5", "0.25"]
+    assert as_words("data.test", None) == ["--data.test", "None"]
+
+
+def test_no_path_of_a_machine():
+    assert portable("/data/cifar.npz") == "cifar.npz"
+    assert [portable(each) for each in ("CIFAR10", "data/x", 3, None)] == ["CIFAR10", "data/x", 3, None]

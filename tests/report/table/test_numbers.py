@@ -1,0 +1,108 @@
+from tests.report.table.conftest import configured, numbers, outcome
+
+from semppl.report.table.beside import Published
+from semppl.report.table.numbers import bullets, cell, devices, section_parts
+from semppl.report.table.sections import sections
+
+
+def page(found, published=()):
+    (section,) = sections(found)
+    return "\n\n".join(part for part in section_parts(section, published, "4,000 labels") if part)
+
+
+def lines(text, start):
+    return [line for line in text.splitlines() if line.startswith(start)]
+
+
+def test_a_table_by_hand(tmp_path):
+    # 100 steps of 16 images at 1,000 a second are 0.03 minutes; the last epoch is steps 95 and 100, where
+    # 5 + 10 + 14 + 19 and 5 + 10 + 15 + 20 of 80 pseudo-labels are right: 61.25 %
+    found = []
+    for seed, value in enumerate((90.0, 92.0)):
+        evaluations = {"knn": outcome(value, protocol="k-NN: cosine"), "finetune": outcome(95.0)}
+        found += numbers(
+            tmp_path / str(seed), configured(seed=seed), evaluations if seed else {"knn": evaluations["knn"]}
+        )
+    text = page(found)
+    assert lines(text, "| row")[0] == (
+        "| row | epochs | seeds | k-NN | fine-tuned | pseudo-labels right | minutes of training "
+        "| of fine-tuning | device |"
+    )
+    assert (
+        lines(text, "| SemPPL")[0]
+        == "| SemPPL | 10 | 2 | 91.0 ± 1.4 | 95.0 | 61.2 ± 0.0 | 0.0 | 1.0 | H200 |"
+    )
+    assert lines(text, "- ") == ["- k-NN: cosine", "- fine-tuned: as usual"]
+    assert "Data: cifar.npz (sha256 abababababab…); 1,000 test images (sha256 cdcdcdcdcdcd…)." in text
+    assert text.startswith("## 4,000 labels\n")
+
+
+def test_fewer_seeds_than_the_row_has_are_said(tmp_path):
+    found = []
+    for seed in range(3):
+        evaluations = {"knn": outcome(90.0)} | ({"linear": outcome(80.0)} if seed else {})
+        found += numbers(tmp_path / str(seed), configured(seed=seed, method={"positives": 0}), evaluations)
+    assert lines(page(found), "| ReLICv2") == [
+        "| ReLICv2 | 10 | 3 | 90.0 ± 0.0 | 80.0 ± 0.0 (2) | 0.0 | H200 |"
+    ]
+
+
+def test_a_seed_with_several_splits(tmp_path):
+    evaluations = {
+        f"knn-s{split}": outcome(90.0 + split, name=f"s{split}", split_seed=split) for split in range(3)
+    }
+    found = numbers(tmp_path / "a", configured(method={"positives": 0}), evaluations)
+    assert lines(page(found), "| ReLICv2") == ["| ReLICv2 | 10 | 1 (3 splits) | 91.0 ± 1.0 | 0.0 | H200 |"]
+
+
+def test_labels_alone_stand_with_the_fine_tuned(tmp_path):
+    evaluations = {
+        "supervised": outcome(60.0, protocol="supervised only: from random weights"),
+        "finetune-c": outcome(90.0, name="c", consistency=True),
+        "finetune": outcome(85.0),
+    }
+    text = page(numbers(tmp_path / "a", configured(), evaluations))
+    assert lines(text, "| supervised") == ["| supervised only | – | 1 | 60.0 | – | – | 1.0 | – | H200 |"]
+    assert lines(text, "| SemPPL")[0].split(" | ")[3:5] == ["85.0", "90.0"]
+    assert " 1.0 / 1.0 | H200" in lines(text, "| SemPPL")[0], "minutes of both ways to fine-tune"
+    assert "“supervised only” is the same network from random weights" in text
+    assert lines(text, "- fine-tuned (") == [
+        "- fine-tuned (supervised only): supervised only: from random weights",
+        "- fine-tuned (SemPPL): as usual",
+    ]
+
+
+def test_published_rows_come_below_and_are_marked(tmp_path):
+    given = [Published("Fix|Match", 4000, "", "95.7", "its table 2")]
+    text = page(numbers(tmp_path / "a", configured(), {"knn": outcome(90.0)}), given)
+    assert "Published by others with as many labels, and not run here:" in text
+    assert lines(text, "| Fix") == ["| Fix\\|Match | – | 95.7 | its table 2 |"]
+    assert text.index("| SemPPL") < text.index("| Fix")
+
+
+def test_other_test_images_do_not_compare(tmp_path):
+    found = numbers(tmp_path / "a", configured(), {"knn": outcome(90.0)})
+    found += numbers(
+        tmp_path / "b", configured(method={"positives": 0}), {"knn": outcome(90.0, test="00" * 32)}
+    )
+    text = page(found)
+    assert "**Not the same test images, so these rows do not compare:** 1,000 test images (sha256" in text
+    withheld = {"knn": outcome(90.0) | {"test": {"kind": "withheld", "images": 5, "sha256": "11" * 32}}}
+    assert "Not the same" not in page(numbers(tmp_path / "c", configured(), withheld))
+
+
+def test_gaps_are_dashes(tmp_path):
+    content = outcome(90.0) | {"seconds": None}
+    found = numbers(tmp_path / "a", configured(), {"finetune": content}, rows=[])
+    (tmp_path / "a" / "environment.json").unlink()
+    assert lines(page(found), "| SemPPL") == ["| SemPPL | 10 | 1 | 90.0 | – | – | H200 |"]
+
+
+def test_names_that_anybody_may_have_chosen(tmp_path):
+    assert cell("a|b<script>\x00") == "a\\|b&lt;script>\\x00"
+    assert bullets([]) == ""
+    assert bullets(["a", "b"]) == "- a\n- b"
+    (section,) = sections(
+        numbers(tmp_path / "a", configured(), {"knn": outcome(1.0), "linear": outcome(1.0)})
+    )
+    assert devices(section.rows[0]) == ["H200"]
