@@ -1,31 +1,6 @@
-from dataclasses import replace
-
-import pytest
-import torch
-
 from semppl.evaluate.exam import final_exam, validation_exam
 from semppl.fit import supervised as module
-from semppl.fit.supervised import fresh, supervised
-
-
-def test_the_start_is_that_of_pre_training(desk):
-    one, two = fresh(desk, pretrained=True), fresh(desk, pretrained=True)
-    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
-
-
-def test_the_baseline_is_from_scratch_whatever_pre_training_started_from(desk, monkeypatch):
-    asked = []
-
-    def build(config, *_):
-        asked.append(config.net.pretrained)
-        raise LookupError
-
-    monkeypatch.setattr(module, "build_state", build)
-    known = replace(desk, config=replace(desk.config, net=replace(desk.config.net, pretrained=True)))
-    for pretrained in (True, False):
-        with pytest.raises(LookupError):
-            fresh(known, pretrained=pretrained)
-    assert asked == [True, False]
+from semppl.fit.supervised import supervised
 
 
 def test_the_baseline_sees_the_training_labels_alone(desk, monkeypatch):

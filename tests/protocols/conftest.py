@@ -2,7 +2,7 @@ import pytest
 from rich.console import Console
 from tests.conftest import save_stripes, tiny_config
 
-from semppl.config import DataConfig
+from semppl.config import DataConfig, MethodConfig
 from semppl.core.rundir import RunDirectory
 from semppl.protocols import subject as subject_module
 from semppl.protocols.settings import EvaluateFlags
@@ -14,16 +14,37 @@ FLAGS = {"device": "cpu", "workers": 0}
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory):
-    """A tiny run on class folders: 36 images of 3 classes, 5 labels for each, 30 for testing, so hard to tell
-    apart that a classifier is right in some of them and wrong in others.
+def pets(tmp_path_factory):
+    """Class folders: 36 images of 3 classes, 30 for testing, so hard to tell apart that a classifier is right
+    in some of them and wrong in others.
     """
     root = tmp_path_factory.mktemp("data") / "pets"
     for label, name in enumerate(("cat", "dog", "owl")):
         save_stripes(root / "train" / name, [label] * 12, seed=label, noise=150)
         save_stripes(root / "test" / name, [label] * 10, seed=10 + label, noise=150)
+    return root
+
+
+@pytest.fixture(scope="session")
+def trained(pets, tmp_path_factory):
+    """A tiny run on them with 5 labels for each class."""
     run = RunDirectory(tmp_path_factory.mktemp("runs") / "pets")
-    config = tiny_config(root, data=DataConfig(labels_per_class=5, workers=0), batch_size=12, epochs=4.0)
+    config = tiny_config(pets, data=DataConfig(labels_per_class=5, workers=0), batch_size=12, epochs=4.0)
+    pretrain(config, run, console=QUIET)
+    return run
+
+
+@pytest.fixture(scope="session")
+def unlabelled(pets, tmp_path_factory):
+    """The same of one epoch, whose training saw none of these labels."""
+    run = RunDirectory(tmp_path_factory.mktemp("runs") / "relic")
+    config = tiny_config(
+        pets,
+        data=DataConfig(labels_per_class=5, workers=0),
+        method=MethodConfig(positives=0),
+        batch_size=12,
+        epochs=1.0,
+    )
     pretrain(config, run, console=QUIET)
     return run
 

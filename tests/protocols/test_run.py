@@ -39,7 +39,8 @@ def test_results_are_shown_kept_and_compared(trained, console):
     content = json.loads((trained.evaluations / "linear-x.json").read_text())
     for key in ("checkpoint_sha256", "split_sha256", "environment", "settings", "labels", "test", "flags"):
         assert content[key], key
-    assert content["labels"] == {"which": "given", "used": 15, "choosing": 3}
+    split = trained.split_sha256.read_text().split()[0]
+    assert content["labels"] == {"which": "given", "count": 15, "choosing": 3, "split_sha256": split}
     assert content["test"]["kind"] == "test"
     assert content["test"]["images"] == 30
     assert content["classes"] == ["cat", "dog", "owl"]
@@ -106,6 +107,42 @@ def test_a_run_with_all_labels_is_fitted_and_fine_tuned_on_all(tmp_path, console
     found = run_evaluate([tmp_path / "run"], flags(protocol=("linear", "finetune"), epochs=1), console)
     for outcome in found[tmp_path / "run"].values():
         assert "20 given labels; 6 test images" in outcome.protocol
+
+
+def test_one_run_without_labels_is_measured_with_several_splits(unlabelled, console):
+    pick = {"protocol": ("linear",), "labels_per_class": 2}
+    run_evaluate([unlabelled.path], flags(**pick, split_seed=1, name="a"), console)
+    run_evaluate([unlabelled.path], flags(**pick, split_seed=2, name="b"), console)
+    run_evaluate([unlabelled.path], flags(protocol=("linear",)), console)
+    names = ("linear-a", "linear-b", "linear")
+    found = [json.loads((unlabelled.evaluations / f"{name}.json").read_text()) for name in names]
+    assert [content["labels"]["count"] for content in found] == [6, 6, 15]
+    assert len({content["labels"]["split_sha256"] for content in found}) == 3
+    assert len({content["checkpoint_sha256"] for content in found}) == 1
+    with pytest.raises(UserError, match=r"linear-a\.json is there already"):
+        run_evaluate([unlabelled.path], flags(**pick, split_seed=3, name="a"), console)
+    run_evaluate([unlabelled.path], flags(**pick, split_seed=2, name="a", overwrite=True), console)
+    again = json.loads((unlabelled.evaluations / "linear-a.json").read_text())
+    assert again["labels"] == found[1]["labels"]
+    assert again["numbers"] == found[1]["numbers"]
+    compare([unlabelled.path], console)
+
+
+def test_labels_that_are_all_known_come_from_no_split(trained, console):
+    run_evaluate([trained.path], flags(name="all", protocol=("knn",), labels="all"), console)
+    content = json.loads((trained.evaluations / "knn-all.json").read_text())
+    assert content["labels"] == {"which": "all", "count": 36, "choosing": 6}
+
+
+def test_a_baseline_from_scratch_may_have_other_labels_than_any_run(trained, console):
+    asked = flags(name="few", protocol=("supervised",), labels_per_class=2, epochs=1, network="target")
+    outcome = run_evaluate([trained.path], asked, console)[trained.path]["supervised"]
+    assert "6 given labels; 30 test images" in outcome.protocol
+    assert "target network" not in outcome.protocol
+    content = json.loads((trained.evaluations / "supervised-few.json").read_text())
+    assert content["labels"]["count"] == 6
+    with pytest.raises(UserError, match="its training saw labels"):
+        run_evaluate([trained.path], replace(asked, protocol=("knn", "supervised"), name="q"), console)
 
 
 def evaluated(ranks, device, path, name):

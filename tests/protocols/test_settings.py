@@ -1,7 +1,7 @@
 import pytest
 
 from semppl.core.errors import UserError
-from semppl.protocols.settings import PROTOCOLS, EvaluateFlags, check_flags, wanted_protocols
+from semppl.protocols.settings import PROTOCOLS, EvaluateFlags, check_flags, from_scratch, wanted_protocols
 
 
 def test_protocols_come_once_and_in_order_whatever_separates_them():
@@ -9,6 +9,12 @@ def test_protocols_come_once_and_in_order_whatever_separates_them():
     given = EvaluateFlags(protocol=("finetune, knn", "knn", "transfer"), corrupt=True)
     assert wanted_protocols(given) == ("knn", "finetune", "corruptions", "transfer")
     assert wanted_protocols(EvaluateFlags(protocol=PROTOCOLS)) == PROTOCOLS
+
+
+def test_the_supervised_baseline_alone_asks_nothing_of_the_weights():
+    assert from_scratch(EvaluateFlags(protocol=("supervised",)))
+    assert not from_scratch(EvaluateFlags(protocol=("supervised",), corrupt=True))
+    assert not from_scratch(EvaluateFlags(protocol=("supervised,knn",)))
 
 
 @pytest.mark.parametrize("protocol", [("knm",), ()])

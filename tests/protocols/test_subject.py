@@ -13,6 +13,7 @@ from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.subject import load_subject
+from semppl.protocols.task import build_task
 from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
 from semppl.train.pretrain import pretrain
 
@@ -132,9 +133,54 @@ def test_statistics_of_a_checkpoint_that_kept_none_are_those_of_the_data(trained
     assert subject_of(trained, checkpoint=old).desk.preprocessing == expected
 
 
-def test_other_labels_than_the_runs_are_refused(trained, subject_of):
-    with pytest.raises(UserError, match="its data has changed"):
+def test_a_run_that_saw_labels_has_no_others(trained, subject_of):
+    with pytest.raises(UserError, match="its training saw labels"):
         subject_of(trained, labels_per_class=2)
+    same = subject_of(trained, labels_per_class=5, split_seed=0)
+    assert same.facts["split_sha256"] == subject_of(trained).facts["split_sha256"], "its own may be said"
+
+
+def test_other_labels_are_those_that_pretrain_would_draw(unlabelled, pets, subject_of, tmp_path):
+    data = DataConfig(labels_per_class=3, split_seed=2, workers=0)
+    config = tiny_config(pets, data=data, batch_size=12, epochs=1.0)
+    run = RunDirectory(tmp_path / "run")
+    pretrain(config, run, console=Console(quiet=True))
+    subject = subject_of(unlabelled, labels_per_class=3, split_seed=2)
+    assert subject.facts["split_sha256"] == run.split_sha256.read_text().split()[0]
+    assert subject.desk.config.data.labels_per_class == 3
+    assert subject.desk.config.split_seed == 2
+    own = subject_of(unlabelled)
+    assert own.facts["split_sha256"] == unlabelled.split_sha256.read_text().split()[0]
+    assert subject.facts["checkpoint_sha256"] == own.facts["checkpoint_sha256"]
+    assert len(subject_of(unlabelled, label_fraction=0.5).task.labels.all_L) == 18
+    with pytest.raises(UserError, match="class 'cat' has 12 labelled images: 13 per class were asked for"):
+        subject_of(unlabelled, labels_per_class=13)
+    with pytest.raises(UserError, match="give one of them"):
+        subject_of(unlabelled, labels_per_class=1, label_fraction=0.5)
+
+
+def test_other_labels_leave_the_test_alone_and_all_others_withheld(unlabelled, subject_of):
+    own, subject = subject_of(unlabelled), subject_of(unlabelled, labels_per_class=3, split_seed=2)
+    mine, theirs = subject.desk.dataset, own.desk.dataset
+    assert mine.test_names == theirs.test_names
+    assert torch.equal(mine.test_labels_T, theirs.test_labels_T)
+    assert mine.names == theirs.names
+    assert len(mine.labelled_L) == 9
+    assert not torch.equal(mine.labels_M, theirs.labels_M)
+    assert mine.oracle_M is None
+    truth = torch.tensor([("cat", "dog", "owl").index(name.split("/")[-2]) for name in mine.names])
+    known = mine.hidden.agreement(torch.arange(36), truth, torch.zeros(36, dtype=torch.long), 1)
+    assert known.tolist() == [[36, 36]]
+    bare = replace(mine, test_images=None, test_labels_T=None)
+    task = build_task(bare, which="given", share=0.2, seed=0)
+    assert (task.exam.kind, len(task.exam)) == ("withheld", 27), "marked on none of the nine"
+
+
+def test_other_labels_of_other_images_are_refused(unlabelled, subject_of, tmp_path):
+    for label, name in enumerate(("cat", "dog", "owl")):
+        save_stripes(tmp_path / "train" / name, [label] * 12, seed=9)
+    with pytest.raises(UserError, match=r"its data has changed \(see split.csv\)"):
+        subject_of(unlabelled, data=str(tmp_path), labels_per_class=2)
 
 
 def test_the_target_network_can_be_asked(trained, subject_of, tmp_path):
@@ -148,6 +194,25 @@ def test_the_target_network_can_be_asked(trained, subject_of, tmp_path):
     torch.save(content, tmp_path / "step-00000012.ckpt")
     with pytest.raises(UserError, match="holds no target network: leave --network out"):
         subject_of(trained, network="target", checkpoint=tmp_path / "step-00000012.ckpt")
+
+
+def test_what_starts_from_random_weights_needs_no_checkpoint(trained, tmp_path, subject_of):
+    run = RunDirectory(tmp_path / "run")
+    shutil.copytree(trained.path, run.path, ignore=shutil.ignore_patterns("checkpoints"))
+    subject, whole = subject_of(run, protocol=("supervised",)), subject_of(trained)
+    assert subject.facts["checkpoint"] is None
+    assert subject.facts["split_sha256"] == whole.facts["split_sha256"]
+    assert subject.desk.preprocessing == whole.desk.preprocessing
+    for protocol in (("supervised", "linear"), ("knn",)):
+        with pytest.raises(UserError, match="no checkpoint yet"):
+            subject_of(run, protocol=protocol)
+    run.environment.write_text(run.environment.read_text().replace('"data_sha256": "', '"data_sha256": "0'))
+    with pytest.raises(UserError, match="not those that it was trained on"):
+        subject_of(run, protocol=("supervised",))
+    for broken in ("{}", "[]", "{"):
+        run.environment.write_text(broken)
+        with pytest.raises(UserError, match="no checkpoint yet"):
+            subject_of(run, protocol=("supervised",))
 
 
 def test_masks_that_are_gone_are_not_missed(trained, tmp_path, subject_of):

@@ -14,11 +14,12 @@ from semppl.evaluate.bank import ShareTrust, build_bank, precision_by_share
 from semppl.evaluate.exam import MOST, Exam, final_exam, truth_of, validation_exam
 from semppl.evaluate.finetune import FineTuned
 from semppl.evaluate.metrics import confusion_matrix
-from semppl.fit.supervised import fresh, supervised
+from semppl.fit.supervised import supervised
 from semppl.fit.tuning import Tuning, answers, fine_tuned
 from semppl.fit.verdict import OURS, START, Answer, Row, chosen, examined
 from semppl.nets.heads import Projected
 from semppl.protocols.desk import Desk
+from semppl.protocols.supervised import fresh
 
 
 @dataclass(frozen=True)

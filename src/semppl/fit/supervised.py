@@ -5,7 +5,6 @@ Shapes: L labelled images.
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from torch import nn
 
@@ -15,17 +14,10 @@ from semppl.fit.clock import StepClock
 from semppl.fit.tuning import answers
 from semppl.fit.verdict import SUPERVISED, Row, examined
 from semppl.protocols.desk import Desk
-from semppl.train.build import build_state
+from semppl.protocols.supervised import fresh
 from semppl.train.progress import StageProgress
 
 _FEWEST, _MOST = 100, 10_000
-
-
-def fresh(desk: Desk, *, pretrained: bool) -> nn.Module:
-    """The encoder as pre-training found it, or with random weights whatever it started from."""
-    net = replace(desk.config.net, pretrained=pretrained and desk.config.net.pretrained)
-    config = replace(desk.config, net=net)
-    return build_state(config, len(desk.dataset.classes), desk.device).online.encoder
 
 
 def supervised(desk: Desk, exam: Exam, validation: Exam | None, seconds: float) -> Row:

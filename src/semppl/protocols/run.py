@@ -19,6 +19,8 @@ from semppl.protocols.robustness import check_robustness, robustness
 from semppl.protocols.settings import EvaluateFlags, check_flags, wanted_protocols
 from semppl.protocols.store import content_digest
 from semppl.protocols.subject import Subject, load_subject, require_run
+from semppl.protocols.supervised import supervised
+from semppl.protocols.task import Labels
 from semppl.protocols.transfer import transfer
 from semppl.train.ranks import Ranks, joined
 
@@ -30,6 +32,7 @@ TABLE: Final[Mapping[str, Callable[[Subject], Outcome]]] = {
     "linear": linear,
     "linear-sgd": linear_sgd,
     "finetune": finetune,
+    "supervised": supervised,
     "corruptions": corruptions,
     "robustness": robustness,
     "transfer": transfer,
@@ -83,7 +86,7 @@ def _evaluated(
 def _worded(outcome: Outcome, name: str, subject: Subject) -> Outcome:
     """With a word on which network it is and what is seen of an image, where that is unusual."""
     words = [outcome.protocol]
-    if subject.flags.network == "target":
+    if subject.flags.network == "target" and name != "supervised":
         words.append("of the target network")
     if subject.desk.preprocessing.crop == "deepmind" and name != "transfer":
         words.append("images cut and resized as DeepMind's evaluation did")
@@ -95,10 +98,16 @@ def _facts(subject: Subject, protocol: str, seconds: float) -> dict[str, Any]:
     facts = {**subject.facts, "seconds": round(seconds, 1), "flags": asdict(subject.flags)}
     facts["unreadable_files"] = sorted(subject.desk.unreadable)
     if protocol == "robustness":
-        facts["labels"] = subject.labels.as_json()
+        facts["labels"] = _labels(subject, subject.labels)
     elif protocol != "transfer":
         exam, store = subject.task.exam, subject.desk.store
         digest = content_digest if store is None else store.digest
-        facts["labels"] = subject.task.labels.as_json()
+        facts["labels"] = _labels(subject, subject.task.labels)
         facts["test"] = {"kind": exam.kind, "images": len(exam), "sha256": digest(exam.images)}
     return facts
+
+
+def _labels(subject: Subject, labels: Labels) -> dict[str, Any]:
+    """How many a classifier got, and which split gave them."""
+    split = {"split_sha256": subject.facts["split_sha256"]} if labels.which == "given" else {}
+    return {**labels.as_json(), **split}

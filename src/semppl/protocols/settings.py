@@ -7,7 +7,16 @@ from typing import Final, Literal
 
 from semppl.core.errors import UserError
 
-PROTOCOLS: Final = ("knn", "linear", "linear-sgd", "finetune", "corruptions", "robustness", "transfer")
+PROTOCOLS: Final = (
+    "knn",
+    "linear",
+    "linear-sgd",
+    "finetune",
+    "supervised",
+    "corruptions",
+    "robustness",
+    "transfer",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,9 +25,10 @@ class EvaluateFlags:
 
     protocol: tuple[str, ...] = ("knn", "linear")
     """knn: nearest labelled images; linear: logistic regression on frozen features; linear-sgd: the same by
-    the paper's SGD with crops and flips; finetune: the whole network; corruptions: a linear classifier on
-    corrupted test images; robustness: the same on ImageNetV2, -C, -R and ObjectNet; transfer: linear
-    classifiers on the paper's 11 data sets."""
+    the paper's SGD with crops and flips; finetune: the whole network; supervised: the same network from
+    random weights, trained on the labels alone; corruptions: a linear classifier on corrupted test images;
+    robustness: the same on ImageNetV2, -C, -R and ObjectNet; transfer: linear classifiers on the paper's 11
+    data sets."""
     corrupt: bool = False
     """Add the protocol corruptions: 15 corruptions at 5 strengths, made from the test images."""
     labels: Literal["given", "all"] = "given"
@@ -36,7 +46,8 @@ class EvaluateFlags:
     """Neighbours count exp(cosine / temperature)."""
     epochs: int | None = None
     """Of finetune (by default the paper's 30, or 300 steps where they are more), of the images without a
-    label with --consistency (60, or 1,000 steps) and of linear-sgd (100)."""
+    label with --consistency (60, or 1,000 steps), of linear-sgd (100) and of supervised (200, or 3,000
+    steps)."""
     network: Literal["online", "target"] = "online"
     """Which of the run's two networks: the one that was trained, or the average of its weights over time."""
     confident: float | None = None
@@ -53,7 +64,8 @@ class EvaluateFlags:
     validation: float = 0.2
     """Share of the labels that chooses settings, where the run has set none aside."""
     seeds: int = 1
-    """Fine-tunings and SGD classifiers with the chosen settings; the table shows mean and deviation."""
+    """Trainings of finetune, linear-sgd and supervised with the chosen settings; the table shows mean and
+    deviation."""
     seed: int = 0
     """The first seed."""
     most: int = 2000
@@ -66,12 +78,15 @@ class EvaluateFlags:
     """The same of its table of labels (its --labels)."""
     test: Path | None = None
     """The same of its images for testing alone (its --test)."""
-    labels_per_class: int | None = None
-    """For imported weights, which come without data: keep this many labels of each class of --data."""
-    label_fraction: float | None = None
-    """The same: keep this share of each class's labels."""
     data_root: Path | None = None
     """The same of torchvision's data sets (its --root)."""
+    labels_per_class: int | None = None
+    """Keep this many labels of each class, as pretrain does: of --data for imported weights, which come
+    without labels; other ones than the run's own for a run that saw none (--method.positives 0)."""
+    label_fraction: float | None = None
+    """The same: keep this share of each class's labels."""
+    split_seed: int | None = None
+    """Seed of that choice (pretrain's --data.split-seed); by default the run's own."""
     device: str = "auto"
     """auto, cpu, cuda or cuda:N."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
@@ -99,6 +114,11 @@ def wanted_protocols(flags: EvaluateFlags) -> tuple[str, ...]:
     if not words:
         raise UserError(f"no protocol: choose from {', '.join(PROTOCOLS)}")
     return tuple(name for name in PROTOCOLS if name in words)
+
+
+def from_scratch(flags: EvaluateFlags) -> bool:
+    """Whether nothing is asked of the run's weights."""
+    return wanted_protocols(flags) == ("supervised",)
 
 
 def check_flags(flags: EvaluateFlags) -> None:

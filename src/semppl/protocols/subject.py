@@ -1,6 +1,7 @@
 """The run under evaluation: its weights, its data and its labels, found again and checked."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import file_digest
@@ -21,13 +22,14 @@ from semppl.data.transfer import Transfer
 from semppl.evaluate.metrics import Metrics, measure_answers
 from semppl.nets.heads import Projected
 from semppl.protocols.desk import Desk
+from semppl.protocols.relabel import require_unseen, with_labels
 from semppl.protocols.scored import weakest
 from semppl.protocols.sets import find_families, find_transfers
-from semppl.protocols.settings import EvaluateFlags
+from semppl.protocols.settings import EvaluateFlags, from_scratch
 from semppl.protocols.store import FeatureStore
 from semppl.protocols.task import Labels, Task, build_labels, build_task
 from semppl.train.build import build_networks
-from semppl.train.checkpoint import load_checkpoint, required_checkpoint
+from semppl.train.checkpoint import load_checkpoint, newest_checkpoint, required_checkpoint
 from semppl.train.device import choose_device, describe_device
 from semppl.train.prepare import load_for
 from semppl.train.ranks import ALONE, Ranks
@@ -103,8 +105,6 @@ def _moved(config: Config, flags: EvaluateFlags) -> Config:
         labels=given.labels if flags.table is None else str(flags.table),
         test=given.test if flags.test is None else str(flags.test),
         root=given.root if flags.data_root is None else str(flags.data_root),
-        labels_per_class=flags.labels_per_class or given.labels_per_class,
-        label_fraction=flags.label_fraction or given.label_fraction,
     )
     source = flags.data or config.source
     return replace(config, source=source, device=flags.device, precision=flags.precision, data=data)
@@ -117,9 +117,11 @@ def _announce(path: Path, step: int, config: Config, dataset: Dataset, console: 
 
 
 def _network(
-    config: Config, state: Mapping[str, Any], flags: EvaluateFlags, file: Path, device: torch.device
+    config: Config, state: Mapping[str, Any], flags: EvaluateFlags, file: Path | None, device: torch.device
 ) -> tuple[Projected, bool]:
-    """The network that is asked for, and whether its projector is its own."""
+    """The network that is asked for, and whether its projector is its own; without a file, as it began."""
+    if file is None:
+        return build_networks(config, device)[0], True
     if (weights := state[flags.network]) is None:
         raise UserError(f"{file}: holds no target network: leave --network out")
     # weights come from the checkpoint, so none need to be had from elsewhere
@@ -131,11 +133,24 @@ def _network(
         raise UserError(f"{file}: its weights do not fit the network of the run's config.yaml") from error
 
 
-def _checkpoint(run: RunDirectory, flags: EvaluateFlags, console: Console) -> tuple[Path, dict[str, Any]]:
-    """The one asked for, or the newest that is sound."""
+def _checkpoint(
+    run: RunDirectory, flags: EvaluateFlags, console: Console
+) -> tuple[Path | None, Mapping[str, Any]]:
+    """The one asked for, or the newest that is sound; where no weights are needed there may be none."""
     if flags.checkpoint is not None:
         return flags.checkpoint, load_checkpoint(flags.checkpoint)
+    if from_scratch(flags) and newest_checkpoint(run) is None and (known := _without_weights(run)):
+        return None, known
     return required_checkpoint(run, partial(console.print, highlight=False, soft_wrap=True))
+
+
+def _without_weights(run: RunDirectory) -> Mapping[str, Any] | None:
+    """What other files of a run know of what a checkpoint holds; None where they do not know enough."""
+    try:
+        split, facts = run.split_sha256.read_text().split()[0], json.loads(run.environment.read_text())
+        return {"split": split, "data": facts["data_sha256"], "state": {"step": 0}}
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
 def load_subject(
@@ -149,30 +164,29 @@ def load_subject(
     run = RunDirectory(path)
     require_run(run)
     device = device or choose_device(flags.device)
-    config = from_yaml(run.config.read_text())
-    config = _moved(config, flags)
+    config = _moved(from_yaml(run.config.read_text()), flags)
     if flags.precision == "bf16" and device.type == "cpu":
         raise UserError("--precision bf16 is for GPUs")
     file, content = _checkpoint(run, flags, console)
     imported = content["split"] is None
-    if imported and not config.source:
-        raise UserError(f"{path}: imported weights come without data: say which images, with --data")
-    dataset = ranks.one_after_first(str(path), lambda: load_for(config, device, console, masks=False))
-    split = digest(split_table(dataset))
+    config, dataset = _data(
+        path,
+        config,
+        flags,
+        content,
+        lambda name, of: ranks.one_after_first(name, lambda: load_for(of, device, console, masks=False)),
+    )
     if not imported:
-        _require_same(path, split, dataset.fingerprint, content)
         _announce(path, content["state"]["step"], config, dataset, console)
     online, projected = _network(config, content["state"], flags, file, device)
-    with file.open("rb") as opened:
-        sha256 = file_digest(opened, "sha256").hexdigest()
     facts = {
         "run": run.path.name,
         "data": dataset.name,
         "data_sha256": dataset.fingerprint,
         "classes": list(dataset.classes),
-        "split_sha256": split,
-        "checkpoint": file.name,
-        "checkpoint_sha256": sha256,
+        "split_sha256": digest(split_table(dataset)),
+        "checkpoint": file and file.name,
+        "checkpoint_sha256": file and _sha256(file),
         "step": content["state"]["step"],
         "network": flags.network,
         "run_seed": config.seed,
@@ -190,8 +204,42 @@ def load_subject(
     return Subject(run, desk, online, flags, facts, projected)
 
 
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return file_digest(opened, "sha256").hexdigest()
+
+
+def _data(
+    path: Path,
+    config: Config,
+    flags: EvaluateFlags,
+    content: Mapping[str, Any],
+    load: Callable[[str, Config], Dataset],
+) -> tuple[Config, Dataset]:
+    """The run's own data, with the labels that are asked for, and the configuration that says so."""
+    imported = content["split"] is None
+    asked = with_labels(config, flags, imported=imported)
+    if imported:
+        if not config.source:
+            raise UserError(f"{path}: imported weights come without data: say which images, with --data")
+        return asked, load(str(path), asked)
+    others = asked != with_labels(config, EvaluateFlags())
+    if others:
+        require_unseen(path, config, flags)
+    dataset = load(str(path), config)
+    _require_same(path, digest(split_table(dataset)), dataset.fingerprint, content)
+    if others:
+        dataset = load(f"{path}, other labels", asked)
+        _require_images(path, dataset.fingerprint, content)
+    return asked, dataset
+
+
 def _require_same(path: Path, split: str, fingerprint: str, content: Mapping[str, Any]) -> None:
     if split != content["split"]:
         raise UserError(f"{path}: its data has changed (see split.csv): give the same, with --data")
+    _require_images(path, fingerprint, content)
+
+
+def _require_images(path: Path, fingerprint: str, content: Mapping[str, Any]) -> None:
     if fingerprint != content["data"]:
         raise UserError(f"{path}: the images are not those that it was trained on: give these, with --data")

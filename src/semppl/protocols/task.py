@@ -45,7 +45,7 @@ class Labels:
 
     def as_json(self) -> dict[str, Any]:
         """What is needed to trust a number."""
-        return {"which": self.which, "used": len(self.all_L), "choosing": len(self.choose_V)}
+        return {"which": self.which, "count": len(self.all_L), "choosing": len(self.choose_V)}
 
 
 @dataclass(frozen=True)

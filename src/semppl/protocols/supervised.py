@@ -1,0 +1,114 @@
+"""The row "supervised only": the run's network from random weights, trained on the labels alone.
+
+Small images are shifted and flipped, no more: a crop that is resized is smoother than the sharp images of the
+exam, and cost points. Images below 16 px, which a shift would cut, and large ones, which are resized before
+any exam, are cropped as for fine-tuning.
+
+Shapes: L labelled images.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor, nn
+
+from semppl.evaluate.baselines import BATCH, RATE, WEIGHT_DECAY, supervised_epochs, train_by_sgd
+from semppl.evaluate.descent import Examples
+from semppl.evaluate.finetune import images_per_step, num_steps
+from semppl.protocols.consistency import Cut, collect
+from semppl.protocols.desk import Desk
+from semppl.protocols.results import Outcome, over_seeds
+from semppl.protocols.scored import numbers_of
+from semppl.protocols.subject import Subject
+from semppl.protocols.task import Labels
+from semppl.train.build import build_networks
+from semppl.train.progress import StageProgress
+from semppl.views.easy import reach
+
+
+def fresh(desk: Desk, *, pretrained: bool, seed: int | None = None) -> nn.Module:
+    """The encoder as pre-training found it, or with random weights whatever it started from; by default with
+    the seed of the run.
+    """
+    net = replace(desk.config.net, pretrained=pretrained and desk.config.net.pretrained)
+    config = replace(desk.config, net=net, seed=desk.config.seed if seed is None else seed)
+    return build_networks(config, desk.device)[0].encoder
+
+
+def supervised(subject: Subject) -> Outcome:
+    """All settings were fixed beforehand: nothing is set aside, so all labels train."""
+    task, labels, flags = subject.task, subject.task.labels, subject.flags
+    count = len(labels.all_L)
+    batch = images_per_step(count, BATCH)
+    epochs = flags.epochs or supervised_epochs(count, batch)
+    steps = num_steps(epochs, count, batch)
+    seeds = range(flags.seed, flags.seed + flags.seeds)
+    found = []
+    for seed in seeds:
+        model = _trained(subject.desk, labels, batch=batch, steps=steps, seed=seed)
+        found.append(subject.marked(subject.desk.logits(model, task.exam.images)))
+    return Outcome(
+        protocol=f"supervised only: {subject.desk.config.net.encoder} from random weights, trained on the "
+        f"labels alone; {_views(subject.desk, count)}; Nesterov 0.9, rate {RATE:g} · {batch}/{BATCH} falling "
+        f"by a cosine, weight decay {WEIGHT_DECAY:g}, {epochs} epochs, {steps:,} steps; no setting was "
+        f"chosen; {task.describe()}; {len(seeds)} seed(s)",
+        numbers=over_seeds([numbers_of(metrics) for metrics in found]),
+        settings={
+            "batch_size": batch,
+            "rate": RATE * batch / BATCH,
+            "weight_decay": WEIGHT_DECAY,
+            "epochs": epochs,
+            "steps": steps,
+            "seeds": list(seeds),
+        },
+        details={"metrics": [metrics.as_json() for metrics in found]},
+    )
+
+
+def _trained(desk: Desk, labels: Labels, *, batch: int, steps: int, seed: int) -> nn.Module:
+    encoder = fresh(desk, pretrained=False, seed=seed)
+    examples, close = _examples(desk, labels, batch, seed)
+    try:
+        with StageProgress(desk.console, f"training on the labels alone, seed {seed}", steps) as progress:
+            return train_by_sgd(
+                encoder,
+                examples,
+                num_features=int(encoder.num_features),  # type: ignore[arg-type]
+                classes=len(desk.dataset.classes),
+                batch_size=batch,
+                steps=steps,
+                seed=seed,
+                device=desk.device,
+                precision=desk.precision,
+                advance=progress.advance,
+            )
+    finally:
+        close()
+
+
+def _shifts(desk: Desk) -> bool:
+    """Whether images are shifted, not cropped."""
+    return desk.config.views.recipe == "small_images" and reach(desk.size) > 0
+
+
+def _examples(desk: Desk, labels: Labels, batch: int, seed: int) -> tuple[Examples, Callable[[], Any]]:
+    """Labelled views step by step, and what to call when no more are wanted."""
+    index_L = labels.all_L
+    if not _shifts(desk):
+        labels_L = labels.labels_M[index_L]
+        return desk.examples(index_L, labels_L, batch_size=batch, seed=seed, name="supervised")
+    given = collect(desk, index_L, labels.labels_M)
+    feed = given.feed(desk, Cut(given.prepare, desk.view.flip), batch, seed, "supervised")
+
+    def examples(step: int) -> tuple[Tensor, Tensor]:
+        seen = feed(step)
+        return desk.normalised(seen.crops[0]), seen.labels_B
+
+    return examples, feed.close
+
+
+def _views(desk: Desk, num_labels: int) -> str:
+    if not _shifts(desk):
+        return desk.crops_in_words(num_labels, exact=False)
+    return f"shifts by up to {reach(desk.size)} px" + " and flips" * bool(desk.view.flip)
