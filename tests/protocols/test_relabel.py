@@ -45,6 +45,14 @@ def test_a_list_of_names_is_replaced_and_a_table_of_labels_is_not():
     assert asked(config(labels="few.txt"))[0] == "few.txt"
 
 
+def test_weights_from_elsewhere_may_have_seen_any_label(tmp_path):
+    require_unseen(tmp_path, config(), EvaluateFlags())
+    (tmp_path / "started_from.json").write_text("{}")
+    with pytest.raises(UserError, match=r"it started from other weights \(started_from.json\)"):
+        require_unseen(tmp_path, config(), EvaluateFlags())
+    require_unseen(tmp_path, config(), EvaluateFlags(protocol=("supervised",)))
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -1,15 +1,18 @@
 import json
 import os
+import shutil
 import socket
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tests.conftest import stripes, tiny_config
+from tests.conftest import stripes, stripes_npz, tiny_config
 from tests.train.test_state import same
 from tests.train.world import CONTEXT, in_ranks
 
@@ -22,6 +25,26 @@ from semppl.method.objective import Terms
 from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
 from semppl.train.pretrain import pretrain
 from semppl.train.step import Outcome
+
+
+class Finished(NamedTuple):
+    """Six steps that nobody disturbed; for all to look at, and to copy."""
+
+    npz: Path
+    run: RunDirectory
+    state: dict[str, Any]
+
+    def copy(self, folder):
+        path = shutil.copytree(self.run.path, folder / "run", symlinks=True)
+        return RunDirectory(Path(path))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("finished")
+    npz, run = stripes_npz(folder / "stripes.npz"), RunDirectory(folder / "run")
+    return Finished(npz, run, pretrain(tiny_config(npz), run, console=Console(quiet=True)).state_dict())
 
 
 class Crash(BaseException):
@@ -59,26 +82,24 @@ def test_six_steps_equal_three_a_kill_and_the_rest_bit_for_bit(npz, tmp_path, qu
     assert steps == sorted(set(steps)) == [2, 4, 6]
 
 
-def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(npz, tmp_path, quiet, monkeypatch):
-    whole = pretrain(tiny_config(npz), RunDirectory(tmp_path / "whole"), console=quiet)
-    broken = RunDirectory(tmp_path / "broken")
+def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(
+    finished, tmp_path, quiet, monkeypatch
+):
+    config, broken = tiny_config(finished.npz), RunDirectory(tmp_path / "broken")
     with monkeypatch.context() as patch:
         crash_after(patch, 2)
         with pytest.raises(Crash):
-            pretrain(tiny_config(npz), broken, console=quiet)
+            pretrain(config, broken, console=quiet)
     assert not list(broken.checkpoints.iterdir())
-    assert same(
-        whole.state_dict(), pretrain(tiny_config(npz), broken, console=quiet, resume=True).state_dict()
-    )
+    assert same(finished.state, pretrain(config, broken, console=quiet, resume=True).state_dict())
     assert [row["step"] for row in broken.read_metrics()] == [2, 4, 6]
 
 
-def test_a_run_that_was_killed_with_its_configuration_alone_written_is_made_whole(npz, tmp_path, quiet):
-    whole, broken = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "broken")
-    one = pretrain(tiny_config(npz), whole, console=quiet)
+def test_a_run_that_was_killed_with_its_configuration_alone_written_is_made_whole(finished, tmp_path, quiet):
+    whole, broken = finished.run, RunDirectory(tmp_path / "broken")
     broken.prepare_(whole.config.read_text(), overwrite=False)
-    two = pretrain(tiny_config(npz), broken, console=quiet, resume=True)
-    assert same(one.state_dict(), two.state_dict())
+    state = pretrain(tiny_config(finished.npz), broken, console=quiet, resume=True)
+    assert same(finished.state, state.state_dict())
     for name in ("split.csv", "split.sha256"):
         assert (broken.path / name).read_bytes() == (whole.path / name).read_bytes()
 
@@ -98,9 +119,8 @@ def test_hidden_labels_do_not_touch_the_weights(tmp_path, quiet):
     assert accuracies[0] != accuracies[1]
 
 
-def test_a_run_directory_is_complete(npz, tmp_path, quiet):
-    run = RunDirectory(tmp_path / "run")
-    pretrain(tiny_config(npz), run, console=quiet)
+def test_a_run_directory_is_complete(finished):
+    run = finished.run
     stored = from_yaml(run.config.read_text())
     assert stored.method.negatives == 10
     assert run.split_sha256.read_text().endswith("  split.csv\n")
@@ -187,9 +207,8 @@ def intrude(pipe, npz, out, how):
         pipe.send(str(error))
 
 
-def test_two_runs_in_one_folder_the_second_is_refused(npz, tmp_path, quiet):
-    run = RunDirectory(tmp_path / "run")
-    pretrain(tiny_config(npz), run, console=quiet)
+def test_two_runs_in_one_folder_the_second_is_refused(finished, tmp_path):
+    npz, run = finished.npz, finished.copy(tmp_path)
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     with run.locked():
         for how in ("resume", "overwrite"):
@@ -205,23 +224,19 @@ def test_two_runs_in_one_folder_the_second_is_refused(npz, tmp_path, quiet):
     assert before.items() <= {p: p.read_bytes() for p in run.path.rglob("*") if p.is_file()}.items()
 
 
-def test_a_damaged_checkpoint_is_passed_over_with_a_line(npz, tmp_path, quiet, capsys):
-    whole, run = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "run")
-    expected = pretrain(tiny_config(npz), whole, console=quiet)
-    pretrain(tiny_config(npz), run, console=quiet)
+def test_a_damaged_checkpoint_is_passed_over_with_a_line(finished, tmp_path, capsys):
+    run = finished.copy(tmp_path)
     newest = run.checkpoints / "step-00000006.ckpt"
     newest.write_bytes(newest.read_bytes()[:-1000])
-    state = pretrain(tiny_config(npz), run, console=Console(width=300), resume=True)
+    state = pretrain(tiny_config(finished.npz), run, console=Console(width=300), resume=True)
     assert "step-00000006.ckpt is damaged" in (said := capsys.readouterr().out)
     assert "going on with step-00000003.ckpt" in said
-    assert same(state.state_dict(), expected.state_dict())
-    assert same(load_checkpoint(newest)["state"], expected.state_dict())
+    assert same(state.state_dict(), finished.state)
+    assert same(load_checkpoint(newest)["state"], finished.state)
 
 
-def test_resuming_with_another_split_other_images_or_other_values_is_refused(npz, tmp_path, quiet):
-    run = RunDirectory(tmp_path / "run")
-    config = tiny_config(npz)
-    pretrain(config, run, console=quiet)
+def test_resuming_with_another_split_other_images_or_other_values_is_refused(finished, npz, tmp_path, quiet):
+    run, config = finished.copy(tmp_path), tiny_config(npz)
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     original = dict(np.load(npz))
 
@@ -246,16 +261,14 @@ def test_bf16_is_refused_on_a_cpu(npz, tmp_path, quiet):
         )
 
 
-def test_resuming_a_finished_run_changes_no_weight(npz, tmp_path, quiet):
-    run = RunDirectory(tmp_path / "run")
-    one = pretrain(tiny_config(npz), run, console=quiet)
-    again = pretrain(tiny_config(npz, log_every=3), run, console=quiet, resume=True)
-    assert same(one.state_dict(), again.state_dict())
+def test_resuming_a_finished_run_changes_no_weight(finished, tmp_path, quiet):
+    config = tiny_config(finished.npz, log_every=3)
+    again = pretrain(config, finished.copy(tmp_path), console=quiet, resume=True)
+    assert same(finished.state, again.state_dict())
 
 
-def test_a_run_may_go_on_in_parts_as_large_as_its_batch_and_not_in_smaller_ones(npz, tmp_path, quiet):
-    run = RunDirectory(tmp_path / "run")
-    pretrain(tiny_config(npz), run, console=quiet)
+def test_a_run_may_go_on_in_parts_as_large_as_its_batch_and_not_in_smaller_ones(finished, tmp_path, quiet):
+    npz, run = finished.npz, finished.copy(tmp_path)
     state = pretrain(tiny_config(npz, micro_batch=16), run, console=quiet, resume=True)
     assert state.step == 6
     with pytest.raises(UserError, match="--micro-batch"):
@@ -271,21 +284,26 @@ def test_a_run_goes_on_where_its_data_was_moved(npz, tmp_path, quiet):
     assert same(one.state_dict(), again.state_dict())
 
 
-def test_a_new_run_starts_from_the_weights_of_another(npz, tmp_path, quiet):
-    one = pretrain(tiny_config(npz), RunDirectory(tmp_path / "one"), console=quiet)
+def test_a_new_run_starts_from_the_weights_of_another(finished, tmp_path, quiet):
+    npz, one = finished.npz, finished.copy(tmp_path).path
     frozen = tiny_config(npz, seed=7, optim=replace(tiny_config(npz).optim, base_lr=1e-30), epochs=0.4)
-    for source in (tmp_path / "one", tmp_path / "one" / "checkpoints" / "last"):
+    for source in (one, one / "checkpoints" / "last"):
         run = RunDirectory(tmp_path / f"two-{source.name}")
         two = pretrain(frozen, run, console=quiet, init_from=source)
         name = "encoder.layer1.0.conv1.weight"
-        assert torch.allclose(two.online.state_dict()[name], one.online.state_dict()[name])
+        assert torch.allclose(two.online.state_dict()[name], finished.state["online"][name])
         assert two.step == 1
+        assert json.loads(run.started_from.read_text()) == {
+            "path": str(source),
+            "step": finished.state["step"],
+        }
+    assert not RunDirectory(one).started_from.exists()
     wider = replace(frozen, net=replace(frozen.net, width=0.125))
     with pytest.raises(UserError, match=r"--net.width is 0.125, and the weights of .* need 0.0625"):
-        pretrain(wider, RunDirectory(tmp_path / "three"), console=quiet, init_from=tmp_path / "one")
+        pretrain(wider, RunDirectory(tmp_path / "three"), console=quiet, init_from=one)
     assert not (tmp_path / "three").exists()
     with pytest.raises(UserError, match="start a new one"):
-        pretrain(frozen, RunDirectory(tmp_path / "one"), console=quiet, resume=True, init_from=tmp_path)
+        pretrain(frozen, RunDirectory(one), console=quiet, resume=True, init_from=tmp_path)
 
 
 def test_with_all_labels_every_image_enters_the_queue_and_nothing_is_voted_on(class_folders, tmp_path, quiet):
@@ -346,8 +364,12 @@ def test_a_picture_that_cannot_be_made_does_not_end_the_run(npz, tmp_path, quiet
 
     monkeypatch.setattr(verb, "positives_sheet", fail)
     run = RunDirectory(tmp_path / "run")
-    assert pretrain(tiny_config(npz), run, console=quiet).step == 6
+    config = tiny_config(npz, epochs=0.4, sheet_every=0.1)
+    assert pretrain(config, run, console=quiet).step == 1
     assert pictures(run) == []
+    monkeypatch.undo()
+    pretrain(config, run, console=quiet, overwrite=True)
+    assert pictures(run) == [1]
 
 
 def test_a_finished_run_leaves_an_exhibit_and_makes_it_again_when_resumed(npz, tmp_path, quiet, monkeypatch):
@@ -372,8 +394,8 @@ def test_an_exhibit_that_cannot_be_written_is_one_line(npz, tmp_path, capsys, mo
 
     monkeypatch.setattr(verb, "write_exhibit", fail)
     run = RunDirectory(tmp_path / "run")
-    state = pretrain(tiny_config(npz), run, console=Console(markup=False, width=300))
-    assert state.step == 6
+    state = pretrain(tiny_config(npz, epochs=0.4), run, console=Console(markup=False, width=300))
+    assert state.step == 1
     (line,) = (line for line in capsys.readouterr().out.splitlines() if "exhibit" in line)
     why = getattr(error, "strerror", None) or str(error)
     assert line == f"{run.path / 'exhibit'} could not be written ({why}); the run itself is complete"

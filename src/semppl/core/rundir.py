@@ -62,6 +62,7 @@ class RunDirectory:
         self.split_sha256, self.environment = path / "split.sha256", path / "environment.json"
         self.checkpoints, self.evaluations = path / "checkpoints", path / "evaluations"
         self.bad_files, self.model = path / "bad_files.csv", path / "model"
+        self.started_from = path / "started_from.json"
 
     @property
     def exists(self) -> bool:
@@ -125,8 +126,8 @@ class RunDirectory:
         """Remove what a killed process had not finished writing; only for who has locked the folder."""
         if not held(self.path):
             raise ValueError(f"{self.path} is not locked")
-        ours = {self.config, self.split, self.metrics, self.split_sha256, self.environment, self.bad_files}
-        names = {path.name for path in ours}
+        ours = (self.config, self.split, self.metrics, self.split_sha256, self.environment, self.bad_files)
+        names = {path.name for path in (*ours, self.started_from)}
         for each in self.path.glob(".*.tmp"):
             if _unfinished(each) in names:
                 each.unlink(missing_ok=True)

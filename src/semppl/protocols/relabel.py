@@ -9,6 +9,7 @@ from pathlib import Path
 
 from semppl.config import Config
 from semppl.core.errors import UserError
+from semppl.core.rundir import RunDirectory
 from semppl.protocols.settings import EvaluateFlags, from_scratch
 from semppl.train.objectives import uses_queue
 
@@ -43,8 +44,15 @@ def require_unseen(path: Path, config: Config, flags: EvaluateFlags) -> None:
             f"{path}: it holds labels out for validation, which other labels would let into training: leave "
             "--labels-per-class, --label-fraction and --split-seed out, or train without --validation"
         )
-    saw_labels = uses_queue(config.method) or data.labelled_fraction is not None
-    if saw_labels and not from_scratch(flags):
+    if from_scratch(flags):
+        return
+    if RunDirectory(path).started_from.is_file():
+        raise UserError(
+            f"{path}: it started from other weights (started_from.json), and what labels these saw is not "
+            "known: leave --labels-per-class, --label-fraction and --split-seed out, or train without "
+            "--init-from"
+        )
+    if uses_queue(config.method) or data.labelled_fraction is not None:
         raise UserError(
             f"{path}: its training saw labels, so others would be tested on what it has seen: pretrain with "
             "these labels, or with none (--method.positives 0)"

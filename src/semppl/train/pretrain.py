@@ -126,6 +126,8 @@ def _write_start(
 ) -> None:
     if not resume:
         run.prepare_(facts["config"], overwrite=overwrite)
+        if prepared.start is not None:
+            write_text(run.started_from, prepared.start.as_json())
         for name, text in also.items():
             write_text(run.path / name, text)
     # on resuming, too: a run that was killed at its very start may lack them

@@ -1,5 +1,6 @@
 """A new run that starts from the weights of another run, of a checkpoint, or of imported weights."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,11 @@ class Start:
     content: Mapping[str, Any]
     notes: Sequence[str] = ()
     """What is to be said about it."""
+
+    def as_json(self) -> str:
+        """For the run directory: what such a run has seen is not in its own configuration alone."""
+        origin = {"path": str(self.path), "step": self.content["state"]["step"]}
+        return json.dumps(origin, indent=2) + "\n"
 
 
 def read_start(path: Path | None) -> Start | None:

@@ -39,6 +39,21 @@ def test_the_command_asks_for_the_same_configuration(tmp_path, config):
     assert str(verb.out) == "runs/x"
 
 
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ('{"path": "/data/runs/first", "step": 9}', "first"),
+        ('{"path": "runs/first"}', "runs/first"),
+        ("{", "RUN"),
+    ],
+)
+def test_weights_of_another_run_are_named(tmp_path, content, named):
+    run = collect(write_run(tmp_path, digits(), {}))
+    (tmp_path / "started_from.json").write_text(content)
+    command, _ = training([run], {tmp_path: "runs/x"})
+    assert command == f"semppl pretrain digits --preset digits --seed 0 --init-from {named} --out runs/x"
+
+
 def test_a_preset_is_named_where_the_run_is_one_of_its_kind(tmp_path):
     assert (
         command_of(tmp_path / "a", digits()) == "semppl pretrain digits --preset digits --seed 0 --out runs/x"

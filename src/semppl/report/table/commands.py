@@ -4,14 +4,18 @@ is complete, so a command with all its values trains the same.
 
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from semppl.config import Config
+from semppl.core.rundir import RunDirectory
 from semppl.differing import flat
 from semppl.presets import PRESETS
 from semppl.report.collect import Run
+from semppl.report.gaps import Damaged
+from semppl.report.lenient import read_json
 from semppl.report.table.flags import as_words, changed_flags, portable
 from semppl.report.table.measure import Measurement, flags_of
 from semppl.report.table.method import all_values
@@ -76,7 +80,17 @@ def _own(run: Run, names: Names) -> list[str]:
     words = ["--seed", str(values["seed"])]
     if values["data.split_seed"] not in (None, values["seed"]):
         words += ["--data.split-seed", str(values["data.split_seed"])]
-    return [*words, "--out", names[run.path]]
+    return [*words, *_start(run), "--out", names[run.path]]
+
+
+def _start(run: Run) -> list[str]:
+    """Weights of another run, which the configuration does not name."""
+    file, origin = RunDirectory(run.path).started_from, dict[str, Any]()
+    if not file.is_file():
+        return []
+    with suppress(Damaged):
+        origin = read_json(file)
+    return ["--init-from", str(portable(origin.get("path", "RUN")))]
 
 
 def evaluating(measurements: Sequence[Measurement], names: Names) -> list[str]:
