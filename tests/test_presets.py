@@ -1,6 +1,17 @@
+from dataclasses import replace
+
 import pytest
 
-from semppl.config import from_yaml, to_yaml
+from semppl.config import (
+    Config,
+    DataConfig,
+    MethodConfig,
+    NetConfig,
+    OptimConfig,
+    ViewsConfig,
+    from_yaml,
+    to_yaml,
+)
 from semppl.presets import PRESETS
 from semppl.resolve import resolved
 
@@ -9,6 +20,31 @@ from semppl.resolve import resolved
 def test_every_preset_resolves_and_survives_yaml(name):
     config = resolved(PRESETS[name](), image_size=224, num_images=1_281_167)
     assert from_yaml(to_yaml(config)) == config
+
+
+def test_the_cifar_preset_is_what_was_searched():
+    """The run of docs/results/tuning.md, at 50,000 images: all that the search left open is written down."""
+    searched = Config(
+        epochs=200.0,
+        batch_size=512,
+        data=DataConfig(labels_per_class=400),
+        views=ViewsConfig(large=2, small=0, min_area=0.2, crop_probability=0.8),
+        net=NetConfig(last_scale=1.0),
+        method=MethodConfig(
+            alpha=1.0,
+            minimum_votes=4,
+            negatives=128,
+            contrast_scale=1.0,
+            invariance_scale=1.0,
+            queue_initial_labels="none",
+        ),
+        optim=OptimConfig(name="sgd", weight_decay=5e-4),
+    )
+    theirs = resolved(searched, image_size=32, num_images=50_000)
+    ours = resolved(PRESETS["cifar10-4000"](), image_size=32, num_images=50_000)
+    assert theirs.method.target_decay == pytest.approx(0.996, abs=2e-4)
+    method = replace(theirs.method, target_decay=0.996)
+    assert ours == replace(theirs, method=method, probe_every=50.0, checkpoint_every=50.0)
 
 
 def test_the_paper_is_the_paper():

@@ -123,10 +123,12 @@ def test_a_network_learns_and_is_used_for_what_comes_later(data, tmp_path, capsy
     status, said = call(capsys, "photos", "--sheet", 0)
     assert (status, calls, Network.loads) == (0, [], before + 1)
     assert "1 made" in said
+    assert "network that is there already (--train-images 4, --seed 3) makes" in " ".join(said.split())
     assert shares(place)["later.png"] == 0.5
     # of the network that is there, whatever this command says
     record = json.loads((place / "masks.json").read_text())
     assert (record["network"], record["masks"]) == ({"train_images": 4, "seed": 3}, 6)
+    assert "already" not in call(capsys, "photos", "--sheet", 0, "--train-images", 4, "--seed", 3)[1]
 
 
 def test_auto_refines_where_there_is_a_gpu_and_enough_to_learn_from(tmp_path, calls):

@@ -81,10 +81,9 @@ def run_masks(source: str, flags: MasksFlags, console: Console) -> None:
         else:
             require_same(place, settings)
         if flags.overwrite or place.record() is None:
-            network = (
-                {"train_images": flags.train_images, "seed": flags.seed} if settings["refined"] else None
+            place.write_record(
+                settings, data=source, network=_network(flags) if settings["refined"] else None
             )
-            place.write_record(settings, data=source, network=network)
         processes = workers if len(items) >= _FEW else 0
         with team(processes, begin=one_thread, goes_on="the same command goes on") as crew:
             job = _Job(source, items, place, flags, device, crew, console, settings)
@@ -106,6 +105,11 @@ def _settings(place: Place, flags: MasksFlags, device: torch.device, num_images:
     return {"sources": list(SOURCES), "refined": refined, "threshold": THRESHOLD, "long_side": LONGEST}
 
 
+def _network(flags: MasksFlags) -> dict[str, int]:
+    """What decides how a network learns."""
+    return {"train_images": flags.train_images, "seed": flags.seed}
+
+
 @contextmanager
 def _writing(place: Place) -> Iterator[None]:
     """A disk that is full or may not be written to is told in one line."""
@@ -121,10 +125,12 @@ def _writing(place: Place) -> Iterator[None]:
 
 
 def _refiner(job: _Job) -> Refiner:
-    fresh = not job.place.refiner.is_file()
-    if fresh:
+    if not job.place.refiner.is_file():
         many = min(len(job.items), job.flags.train_images)
         job.say(f"a network learns from {many:,} images on {describe_device(job.device)}")
+    elif (learnt := (job.place.record() or {}).get("network")) not in (None, _network(job.flags)):
+        how = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in learnt.items())
+        job.say(f"the network that is there already ({how}) makes the masks: --overwrite trains another")
     with Stages(job.console, least=1) as stages:
 
         def advance(title: str, done: int, total: int) -> None:
