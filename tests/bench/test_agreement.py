@@ -6,7 +6,7 @@ import torch
 from tests.core.recorders import PlainRecorder
 
 import semppl.bench.agreement as agreement
-from semppl.bench.agreement import crops_agree, neighbours_agree, recording_agrees
+from semppl.bench.agreement import crops_agree, neighbours_agree, recording_agrees, teaching_agrees
 from semppl.method.pseudo_labels import nearest
 from semppl.train.capture import CapturedStep
 
@@ -41,6 +41,23 @@ def test_a_recording_that_does_something_else_is_noticed(tiny, monkeypatch, wron
         monkeypatch.setattr(CapturedStep, "_set_tick_", lambda self: None)
     monkeypatch.setattr(agreement, "OPTIMISERS", ("lars",))
     result = recording_agrees(tiny, steps=3)["lars"]
+    assert result["again"] == 0.0
+    assert (result["recorded"] > 1e-3) is wrong
+
+
+class Idle(PlainRecorder):
+    """A replay that does nothing."""
+
+    def record(self, work, generators):
+        outcome = work()
+        return lambda: outcome
+
+
+@pytest.mark.parametrize(("recorder", "wrong"), [(PlainRecorder, False), (Idle, True)])
+def test_a_recorded_lesson_that_does_something_else_is_noticed(tiny, monkeypatch, recorder, wrong):
+    monkeypatch.setattr(agreement, "_small", lambda settings: replace(settings, batch_size=8))
+    monkeypatch.setattr(agreement, "CudaRecorder", lambda device: recorder())
+    result = teaching_agrees(tiny, steps=6)
     assert result["again"] == 0.0
     assert (result["recorded"] > 1e-3) is wrong
 

@@ -13,6 +13,10 @@ from torch.nn import functional as F
 
 from semppl.bench.settings import BenchSettings
 from semppl.bench.workload import build_workload, resident
+from semppl.core.recording import CudaRecorder
+from semppl.evaluate.descent import decaying_sgd
+from semppl.evaluate.linear import LinearFit
+from semppl.evaluate.teaching import Pair, Teaching, create_student, learn_
 from semppl.method.pseudo_labels import mode, nearest, vote
 from semppl.method.queue import LabelledQueue
 from semppl.train.capture import CapturedStep
@@ -95,6 +99,37 @@ def recording_agrees(settings: BenchSettings, steps: int = 8) -> dict[str, dict[
             "again": float((losses[1] - losses[0]).abs().max() / scale),
         }
     return result
+
+
+def teaching_agrees(settings: BenchSettings, steps: int = 8) -> dict[str, float]:
+    """The same of fine-tuning with consistency: the teacher's weights after some steps."""
+    small = _small(settings)
+    training, count, classes = build_workload(small).training, small.batch_size, small.classes
+    device, encoder = training.device, training.state.online.encoder
+    width = int(encoder.num_features)  # type: ignore[arg-type]
+    fit = LinearFit(torch.eye(classes, width), torch.zeros(classes))
+    prior_Y = torch.full((classes,), 1 / classes, device=device)
+
+    def labelled(step: int) -> tuple[Tensor, Tensor]:
+        views = training.feed(step).crops[0][: count // 4].float() / 255
+        return views, torch.arange(len(views), device=device) % classes
+
+    def pairs(step: int) -> Pair:
+        easy, hard, *_ = (crop.float() / 255 for crop in training.feed(step).crops)
+        return Pair(easy, hard, torch.arange(len(easy), device=device))
+
+    found = []
+    for recorder in (None, None, CudaRecorder(device)):
+        student = create_student(encoder, fit).to(device)
+        optimizer = decaying_sgd(student, lr=0.1, weight_decay=5e-4)
+        teaching = Teaching(prior_Y=prior_Y, least=1 / classes, decay=0.5, recorder=recorder)
+        teacher = learn_(student, labelled, pairs, optimizer, lambda step: 0.1 / (1 + step), steps, teaching)
+        found.append(torch.cat([p.flatten() for p in teacher.parameters()]).double().cpu())
+    scale = found[0].abs().max()
+    return {
+        "recorded": float((found[2] - found[0]).abs().max() / scale),
+        "again": float((found[1] - found[0]).abs().max() / scale),
+    }
 
 
 def step_waits_for_nothing(settings: BenchSettings) -> bool:

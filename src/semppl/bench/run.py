@@ -14,7 +14,13 @@ import torch
 from rich.console import Console
 
 from semppl import __version__
-from semppl.bench.agreement import crops_agree, neighbours_agree, recording_agrees, step_waits_for_nothing
+from semppl.bench.agreement import (
+    crops_agree,
+    neighbours_agree,
+    recording_agrees,
+    step_waits_for_nothing,
+    teaching_agrees,
+)
 from semppl.bench.lightly import require_lightly, time_lightly
 from semppl.bench.photometric import time_photometric
 from semppl.bench.picture import draw_scaling
@@ -149,6 +155,7 @@ def _agreement(settings: BenchSettings, device: torch.device) -> dict[str, Any]:
     result: dict[str, Any] = {"neighbours": neighbours_agree(settings)}
     if device.type == "cuda":
         result["recording"] = recording_agrees(settings)
+        result["teaching"] = teaching_agrees(settings)
         result["crops"] = crops_agree(device)
         result["step_waits_for_nothing"] = step_waits_for_nothing(settings)
     return result
