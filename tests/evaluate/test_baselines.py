@@ -92,7 +92,7 @@ def test_sgd_trains_a_frozen_encoder_too_and_its_classifier_is_a_function_of_the
 def test_sgd_says_how_far_it_is_and_trains_in_the_given_precision(monkeypatch):
     heard, seen = [], []
     monkeypatch.setattr(
-        baselines, "descend_", lambda *args, precision, advance, **_: seen.append((precision, advance))
+        baselines, "descend_", lambda *args, means, advance, **_: seen.append((means, advance))
     )
-    by_sgd(precision="low", advance=heard.append)
+    by_sgd(means="low", advance=heard.append)
     assert seen == [("low", heard.append)]

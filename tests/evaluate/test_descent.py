@@ -1,8 +1,9 @@
 import pytest
 import torch
+from tests.core.recorders import PlainRecorder
 from torch import nn
 
-from semppl.evaluate.descent import decaying_sgd, descend_, exact, shuffled
+from semppl.evaluate.descent import Means, decaying_sgd, descend_, exact, shuffled
 
 
 def drawn(index, rng):
@@ -59,6 +60,28 @@ def test_two_steps_by_hand():
     assert told == [1, 2]
 
 
+def test_a_recorded_descent_is_the_same_with_the_rates_of_both_groups():
+    def descended(means, guard=lambda function: function):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+
+        def examples(step):
+            rng = torch.Generator().manual_seed(step)
+            return torch.randn(6, 3, generator=rng), torch.randint(2, (6,), generator=rng)
+
+        def rate(step):
+            return [0.5 / (1 + step), 0.1 * step]
+
+        optimizer = decaying_sgd(model, lr=9.0, weight_decay=0.01)
+        descend_(model, guard(examples), optimizer, guard(rate), 7, means=means)
+        return model.state_dict()
+
+    recorder = PlainRecorder()
+    found = descended(Means(recorder=recorder), recorder.guarded)
+    assert (recorder.runs, recorder.recordings, recorder.replays) == (3, 1, 4)
+    torch.testing.assert_close(found, descended(Means()))
+
+
 def test_precision_surrounds_the_forward_pass():
     model, seen = nn.Linear(1, 2), []
     model.register_forward_hook(lambda *args: seen.append(args[2].dtype))
@@ -69,7 +92,7 @@ def test_precision_surrounds_the_forward_pass():
             torch.optim.SGD(model.parameters()),
             lambda step: [0.1],
             1,
-            precision=precision,
+            means=Means(precision),
         )
     assert seen == [torch.float32, torch.bfloat16]
     assert model.weight.dtype == torch.float32

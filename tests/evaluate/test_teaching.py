@@ -6,6 +6,7 @@ from tests.core.recorders import PlainRecorder
 from torch import nn
 from torch.nn import functional as F
 
+from semppl.evaluate.descent import Means
 from semppl.evaluate.linear import LinearFit
 from semppl.evaluate.teaching import Pair, Teaching, average_, create_student, learn_
 from semppl.method.target import Target
@@ -211,7 +212,7 @@ def test_no_gradient_flows_through_answers():
 def test_precision_surrounds_both_forward_passes():
     seen, student = [], network()
     student[3].register_forward_hook(lambda *args: seen.append(args[2].dtype))
-    learnt(student, steps=1, precision=lambda: torch.autocast("cpu", torch.bfloat16))
+    learnt(student, steps=1, means=Means(lambda: torch.autocast("cpu", torch.bfloat16)))
     assert seen == [torch.bfloat16] * 2, "the teacher's copy of the hook, and the student's"
 
 
@@ -224,7 +225,7 @@ def test_a_recorded_training_is_the_same_and_reads_rates_and_views_anew():
     student, recorded, recorder = network(), network(), PlainRecorder()
     teacher = learnt(student, steps=7, watch=heard)
     rate_calls = recorder.guarded(rate)
-    teaching = Teaching(prior_Y=UNIFORM, least=0.5, decay=0.9, recorder=recorder)
+    teaching = Teaching(prior_Y=UNIFORM, least=0.5, decay=0.9, means=Means(recorder=recorder))
     views, others = recorder.guarded(labelled), recorder.guarded(pairs)
     other = learn_(recorded, views, others, sgd(recorded), rate_calls, 7, teaching, watch=overheard)
     assert (recorder.runs, recorder.recordings, recorder.replays) == (3, 1, 4)

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from semppl.bench.settings import BenchSettings
 from semppl.bench.workload import build_workload, resident
 from semppl.core.recording import CudaRecorder
-from semppl.evaluate.descent import decaying_sgd
+from semppl.evaluate.descent import Means, decaying_sgd
 from semppl.evaluate.linear import LinearFit
 from semppl.evaluate.teaching import Pair, Teaching, create_student, learn_
 from semppl.method.pseudo_labels import mode, nearest, vote
@@ -122,7 +122,7 @@ def teaching_agrees(settings: BenchSettings, steps: int = 8) -> dict[str, float]
     for recorder in (None, None, CudaRecorder(device)):
         student = create_student(encoder, fit).to(device)
         optimizer = decaying_sgd(student, lr=0.1, weight_decay=5e-4)
-        teaching = Teaching(prior_Y=prior_Y, least=1 / classes, decay=0.5, recorder=recorder)
+        teaching = Teaching(prior_Y=prior_Y, least=1 / classes, decay=0.5, means=Means(recorder=recorder))
         teacher = learn_(student, labelled, pairs, optimizer, lambda step: 0.1 / (1 + step), steps, teaching)
         found.append(torch.cat([p.flatten() for p in teacher.parameters()]).double().cpu())
     scale = found[0].abs().max()

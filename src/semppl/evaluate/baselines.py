@@ -14,7 +14,7 @@ from torch.optim import AdamW
 
 from semppl.core.rng import generator, stream
 from semppl.data.order import stream_indices
-from semppl.evaluate.descent import Examples, Precision, decaying_sgd, descend_, exact
+from semppl.evaluate.descent import PLAIN, Examples, Means, decaying_sgd, descend_
 from semppl.nets.initialise import create_linear
 from semppl.optim.schedule import warmup_cosine
 from semppl.views.geometry import cut_views
@@ -86,7 +86,7 @@ def train_by_sgd(
     steps: int,
     seed: int,
     device: torch.device,
-    precision: Precision = exact,
+    means: Means = PLAIN,
     advance: Callable[[int], None] | None = None,
 ) -> nn.Sequential:
     """Train the given encoder under a new classifier; both come back as one network in evaluation mode.
@@ -101,5 +101,5 @@ def train_by_sgd(
         return 2 * [warmup_cosine(step, peak=peak, warmup=round(_WARMUP * steps), total=steps)]
 
     optimizer = decaying_sgd(model, lr=peak, weight_decay=WEIGHT_DECAY)
-    descend_(model, examples, optimizer, rate, steps, precision=precision, advance=advance)
+    descend_(model, examples, optimizer, rate, steps, means=means, advance=advance)
     return model.eval()

@@ -5,15 +5,19 @@ Shapes: L labelled images, B images of a batch, Y classes, s side of a view.
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TypeAlias
+from functools import partial
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, final
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import SGD, Optimizer
 
+from semppl.core.recording import Recorded, Recorder
 from semppl.core.rng import generator
 from semppl.data.order import stream_indices
+
+T = TypeVar("T")
 
 Examples: TypeAlias = Callable[[int], tuple[Tensor, Tensor]]
 """Step → float views [B,3,s,s] and labels [B], on the device; the same step always gives the same."""
@@ -28,6 +32,43 @@ Precision: TypeAlias = Callable[[], AbstractContextManager[object]]
 def exact() -> AbstractContextManager[object]:
     """The precision of the weights."""
     return nullcontext()
+
+
+class Means(NamedTuple):
+    """What the device brings to a training."""
+
+    precision: Precision = exact
+    recorder: Recorder | None = None
+    """Where it can replay a step: then the optimiser must read rates that are tensors."""
+
+
+PLAIN: Final = Means()
+
+
+@final
+class Strides(Generic[T]):
+    """Tensors → what `work` makes of them, at rates that change from step to step; recorded where there is a
+    recorder.
+    """
+
+    def __init__(
+        self, work: Callable[[Sequence[Tensor]], T], optimizer: Optimizer, recorder: Recorder | None
+    ) -> None:
+        self._work, self._groups = work, optimizer.param_groups
+        self._rates: list[Tensor] = []
+        if recorder is not None:
+            self._rates = [torch.zeros((), device=group["params"][0].device) for group in self._groups]
+            forget = partial(optimizer.zero_grad, set_to_none=True)
+            self._work = Recorded(work, recorder, ready=forget)
+
+    def __call__(self, rates: Sequence[float], inputs: Sequence[Tensor]) -> T:
+        """One step, with a rate for each group of the optimiser."""
+        lrs: Sequence[float | Tensor] = rates
+        if self._rates:
+            lrs = [memory.fill_(rate) for memory, rate in zip(self._rates, rates, strict=True)]
+        for group, lr in zip(self._groups, lrs, strict=True):
+            group["lr"] = lr
+        return self._work(inputs)
 
 
 def shuffled(
@@ -63,20 +104,23 @@ def descend_(
     rate: Callable[[int], Sequence[float]],
     steps: int,
     *,
-    precision: Precision = exact,
+    means: Means = PLAIN,
     advance: Callable[[int], None] | None = None,
 ) -> None:
     """Minimise the cross-entropy. `rate` gives the learning rate of each group at a step, `advance` hears how
     many steps are done.
     """
-    for step in range(steps):
-        views_B3ss, labels_B = examples(step)
-        for group, lr in zip(optimizer.param_groups, rate(step), strict=True):
-            group["lr"] = lr
-        with precision():
+
+    def work(inputs: Sequence[Tensor]) -> None:
+        views_B3ss, labels_B = inputs
+        with means.precision():
             logits_BY = model(views_B3ss)
         optimizer.zero_grad(set_to_none=True)
         F.cross_entropy(logits_BY.float(), labels_B).backward()
         optimizer.step()
+
+    step_ = Strides(work, optimizer, means.recorder)
+    for step in range(steps):
+        step_(rate(step), examples(step))
         if advance is not None:
             advance(step + 1)

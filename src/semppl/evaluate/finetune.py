@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.optim import SGD
 
 from semppl.core.rng import generator
-from semppl.evaluate.descent import Examples, Precision, descend_, exact
+from semppl.evaluate.descent import PLAIN, Examples, Means, Precision, descend_, exact
 from semppl.nets.initialise import create_linear
 
 S = TypeVar("S", bound=Hashable)
@@ -106,7 +106,7 @@ def fine_tune(
     batch_size: int,
     seed: int,
     device: torch.device,
-    precision: Precision = exact,
+    means: Means = PLAIN,
     advance: Callable[[int], None] | None = None,
 ) -> FineTuned:
     """Train copies of the given modules; they come back on the device, in evaluation mode.
@@ -124,7 +124,7 @@ def fine_tune(
         ]
 
     steps = num_steps(epochs, num_labels, batch_size)
-    descend_(model, examples, optimizer, rate, steps, precision=precision, advance=advance)
+    descend_(model, examples, optimizer, rate, steps, means=means, advance=advance)
     return model.eval()
 
 
@@ -140,7 +140,9 @@ def create_sgd(model: FineTuned, rates: Rates) -> SGD:
         {"params": pretrained, "lr": rates.encoder},
         {"params": [*model.classifier.parameters()], "lr": rates.classifier},
     ]
-    return SGD(groups, momentum=_MOMENTUM, nesterov=True, weight_decay=0)
+    # fused ones read a rate that is a tensor without asking for it
+    fused = pretrained[0].is_cuda or None
+    return SGD(groups, momentum=_MOMENTUM, nesterov=True, weight_decay=0, fused=fused)
 
 
 def learning_rate(epoch: int, *, base: float, batch_size: int, epochs: int = EPOCHS) -> float:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim import SGD
 
 from semppl.core.rng import generator
-from semppl.evaluate.descent import Examples, Precision, descend_, exact
+from semppl.evaluate.descent import PLAIN, Examples, Means, descend_
 from semppl.evaluate.finetune import num_steps
 from semppl.nets.initialise import create_linear
 from semppl.optim.schedule import warmup_cosine
@@ -48,7 +48,7 @@ def train_probe(
     batch_size: int,
     seed: int,
     device: torch.device,
-    precision: Precision = exact,
+    means: Means = PLAIN,
     advance: Callable[[int], None] | None = None,
 ) -> Probe:
     """Nesterov momentum 0.9, rate 0.3 · batch/256 falling to 0 by a cosine, no warm-up, no weight decay.
@@ -58,10 +58,12 @@ def train_probe(
     classifier = create_linear(num_features, classes, generator(seed, "probe/classifier"))
     probe = Probe(encoder.eval(), classifier.to(device))
     steps, peak = num_steps(epochs, num_labels, batch_size), RATE * batch_size / 256
-    optimizer = SGD(probe.classifier.parameters(), lr=peak, momentum=0.9, nesterov=True)
+    # fused ones read a rate that is a tensor without asking for it
+    fused = device.type == "cuda" or None
+    optimizer = SGD(probe.classifier.parameters(), lr=peak, momentum=0.9, nesterov=True, fused=fused)
 
     def rate(step: int) -> list[float]:
         return [warmup_cosine(step, peak=peak, warmup=0, total=steps)]
 
-    descend_(probe, examples, optimizer, rate, steps, precision=precision, advance=advance)
+    descend_(probe, examples, optimizer, rate, steps, means=means, advance=advance)
     return probe.eval()

@@ -8,7 +8,6 @@ Shapes: B labelled views of a step, U images without a label of a step, Y classe
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias, final
 
 import torch
@@ -16,9 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
-from semppl.core.recording import Recorded, Recorder
 from semppl.evaluate.consistency import Answers, align, follow, masked_loss, sure_answers
-from semppl.evaluate.descent import Examples, Precision, exact
+from semppl.evaluate.descent import PLAIN, Examples, Means, Strides
 from semppl.evaluate.linear import LinearFit
 from semppl.method.target import Target
 
@@ -92,11 +90,9 @@ class Teaching:
     """Probability of a sure answer."""
     decay: float
     """Of the teacher."""
-    precision: Precision = exact
+    means: Means = PLAIN
     forward: Callable[[nn.Module, Tensor], Tensor] = forward
     """Compiled or not."""
-    recorder: Recorder | None = None
-    """Where the device can replay a step: then its optimiser must read a rate that is a tensor."""
 
 
 @final
@@ -107,28 +103,22 @@ class Lesson:
         self._student, self._optimizer, self._teaching = student.train(), optimizer, teaching
         self.teacher = Target(student)
         self.teacher.module.eval()
-        self._mean_Y, self._lr = teaching.prior_Y.clone(), torch.zeros((), device=teaching.prior_Y.device)
-        self._work: Callable[[Sequence[Tensor]], Answers] = self._learn_
-        if teaching.recorder is not None:
-            forget = partial(optimizer.zero_grad, set_to_none=True)
-            self._work = Recorded(self._learn_, teaching.recorder, ready=forget)
+        self._mean_Y = teaching.prior_Y.clone()
+        self._stride = Strides(self._learn_, optimizer, teaching.means.recorder)
 
     def step_(self, labelled: tuple[Tensor, Tensor], pair: Pair, rate: float) -> Answers:
         """The answers are those of this step until the next one."""
-        recorded = self._teaching.recorder is not None
-        self._lr.fill_(rate)
-        for group in self._optimizer.param_groups:
-            group["lr"] = self._lr if recorded else rate
-        return self._work([*labelled, pair.easy_U3ss, pair.hard_U3ss])
+        rates = [rate] * len(self._optimizer.param_groups)
+        return self._stride(rates, [*labelled, pair.easy_U3ss, pair.hard_U3ss])
 
     def _learn_(self, inputs: Sequence[Tensor]) -> Answers:
         """Labelled and hard views go through the student together, so batch norm sees both."""
         how, (views_B3ss, labels_B, easy_U3ss, hard_U3ss) = self._teaching, inputs
-        with how.precision(), torch.no_grad():
+        with how.means.precision(), torch.no_grad():
             answers_UY = how.forward(self.teacher.module, easy_U3ss).float().softmax(1)
         self._mean_Y.copy_(follow(self._mean_Y, answers_UY))
         answers = sure_answers(align(answers_UY, self._mean_Y, how.prior_Y), how.least)
-        with how.precision():
+        with how.means.precision():
             logits = how.forward(self._student, torch.cat([views_B3ss, hard_U3ss]))
         logits_BY, logits_UY = logits.float().split([len(labels_B), len(hard_U3ss)])
         self._optimizer.zero_grad(set_to_none=True)

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from semppl.core.errors import UserError
-from semppl.core.recording import CudaRecorder
 from semppl.core.rng import generator, stream, uniforms
 from semppl.core.share import Rows
 from semppl.data.dataset import Dataset
@@ -204,14 +203,12 @@ def _taught(
         tally.count_(step * plan.unlabelled // len(index_N), index_U, answers)
 
     student = create_student(subject.online.encoder, fit).to(device).to(memory_format=memory_layout(device))
-    speed = choose_speed(desk.config, plan.steps, device)
     teaching = Teaching(
         prior_Y=class_prior(given.labels_N, subject.classes).to(device),
         least=subject.flags.sure,
         decay=plan.decay,
-        precision=desk.precision,
-        forward=compiled(forward, speed),
-        recorder=None if speed == "eager" else CudaRecorder(device),
+        means=desk.means,
+        forward=compiled(forward, choose_speed(desk.config, plan.steps, device)),
     )
     try:
         with StageProgress(

@@ -15,17 +15,18 @@ from torch import Tensor, nn
 
 from semppl.config import Config, required
 from semppl.core.labels import UNLABELLED
+from semppl.core.recording import CudaRecorder
 from semppl.core.rng import stream
 from semppl.data.dataset import Dataset
 from semppl.data.images import ImageFiles, Images, Prepare, gather
 from semppl.data.streaming import StreamingFeed
-from semppl.evaluate.descent import Crops, Examples, shuffled
+from semppl.evaluate.descent import Crops, Examples, Means, shuffled
 from semppl.evaluate.features import extract_features, whole_batches
 from semppl.evaluate.finetune import predict_logits
 from semppl.evaluate.linear import LinearFit, fit_linear
 from semppl.protocols.sharing import shared_out
 from semppl.protocols.store import FeatureStore
-from semppl.train.build import build_views, memory_layout, normalisation, uses_bf16
+from semppl.train.build import build_views, choose_speed, memory_layout, normalisation, uses_bf16
 from semppl.train.device import choose_workers, memory_for_pixels
 from semppl.train.progress import StageProgress
 from semppl.train.ranks import ALONE, Ranks
@@ -106,6 +107,12 @@ class Desk:
         """Around forward passes: bf16 where the run has it."""
         low = uses_bf16(self.config, self.device)
         return torch.autocast(self.device.type, torch.bfloat16, enabled=low)
+
+    @property
+    def means(self) -> Means:
+        """What this device brings to a training: steps are recorded unless the run asked for plain ones."""
+        plain = choose_speed(self.config, 0, self.device) == "eager"
+        return Means(self.precision, None if plain else CudaRecorder(self.device))
 
     def say(self, line: str) -> None:
         """One line for people."""

@@ -115,7 +115,7 @@ def _probe(subject: Subject, *, epochs: int, batch: int, seed: int) -> Probe:
                 batch_size=batch,
                 seed=seed,
                 device=desk.device,
-                precision=desk.precision,
+                means=desk.means,
                 advance=progress.advance,
             )
     finally:

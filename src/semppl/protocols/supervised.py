@@ -80,7 +80,7 @@ def _trained(desk: Desk, labels: Labels, *, batch: int, steps: int, seed: int) -
                 steps=steps,
                 seed=seed,
                 device=desk.device,
-                precision=desk.precision,
+                means=desk.means,
                 advance=progress.advance,
             )
     finally:

@@ -47,7 +47,7 @@ def tune(
                 batch_size=count,
                 seed=seed,
                 device=desk.device,
-                precision=desk.precision,
+                means=desk.means,
                 advance=advance or progress.advance,
             )
     finally:
