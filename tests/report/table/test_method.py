@@ -80,6 +80,15 @@ def test_what_an_older_version_did_not_write_had_its_default(tmp_path):
     assert settings_of(collect(path), method_of(asdict(configured()))) == whole
 
 
+def test_a_run_from_before_there_were_masks_had_none(tmp_path):
+    def masked(name, masks):
+        config = configured()
+        return settings(tmp_path / name, replace(config, data=replace(config.data, masks=masks)))
+
+    assert masked("a", None) == masked("b", "none")
+    assert masked("c", "photos.masks") != masked("d", "none")
+
+
 def test_of_labels_alone_the_network_counts(tmp_path):
     found = []
     wide = replace(configured(), net=replace(configured().net, width=2.0))

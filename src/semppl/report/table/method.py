@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from semppl.config import Config
+from semppl.data.masks import NO_MASKS
 from semppl.differing import flat
 from semppl.report.collect import Run
 from semppl.report.lenient import finite
@@ -84,6 +85,7 @@ def settings_of(run: Run, method: Method) -> dict[str, str]:
     on labels alone the network and its views.
     """
     filled = {name: str(value) for name, value in _DEFAULTS.items() if value is not None}
+    filled["data.masks"] = NO_MASKS  # runs from before there were any do not say so
     values = {name: value for name, value in (filled | decisive(run)).items() if name not in MACHINE}
     left_out = _ELSEWHERE if method.saw_labels else _ELSEWHERE | _OF_LABELS
     if method.kind == "supervised":
