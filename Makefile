@@ -3,8 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 FLAGS ?=
 # a file's tests share fixtures, so one process runs them; many tests wait for others, so three share two cores,
-# each with one thread: more threads than cores wait for each other
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/browser
+# each with one thread: more threads than cores wait for each other; files come in the order of
+# tests/conftest.py; what Python compiled is kept, whatever the environment says, for the many processes that
+# tests start and for the next time
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile \
+	--no-loadscope-reorder --ignore tests/browser
 APT := DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium
 INSTALL_CHROMIUM := { [ "$$(id -u)" = 0 ] && { $(APT) || { apt-get update -qq && $(APT); }; } >/dev/null; }
 

@@ -1,5 +1,7 @@
 """Small things that tests of several rooms share."""
 
+import gc
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +16,59 @@ from semppl.train.build import build_state
 from semppl.train.prepare import load_for, resolved_for
 
 CPU = torch.device("cpu")
+# those that take longest come first, so that at the end nobody waits for one of them; those that start
+# processes of their own between others
+FIRST = (
+    "train/test_equal_ranks.py",
+    "train/test_pretrain.py",
+    "deploy/test_export.py",
+    "train/test_kills.py",
+    "released/test_convert.py",
+    "train/test_recovery.py",
+    "slurm/test_queue.py",
+    "released/test_run.py",
+    "nets/test_encoder.py",
+    "train/test_ranks.py",
+    "deploy/formats/test_onnx.py",
+    "test_cli.py",
+    "train/test_elastic.py",
+)
+gc.disable()  # until all is imported: nothing of it goes away
+
+
+def pytest_configure():
+    """Shells start what runs behind them deaf to Ctrl-C, and tests send that to others and themselves."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items):
+    place = {Path(__file__).parent / name: number for number, name in enumerate(FIRST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
+
+
+def pytest_collection_finish():
+    """Modules and tests stay: who looks for garbage among them needs a quarter of a second each time."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure():
+    """At the end libraries count what is left over."""
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)
 def _one_thread():
     torch.set_num_threads(1)
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def weights_as_torch_draws_them(monkeypatch):
+    """For networks whose weights are replaced: drawing ours takes longest of all that happens to them."""
+    for module in ("resnet", "heads"):
+        monkeypatch.setattr(f"semppl.nets.{module}.initialise_", lambda network: None)
 
 
 @pytest.fixture

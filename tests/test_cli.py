@@ -1,8 +1,6 @@
-import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -75,7 +73,7 @@ def test_pretrain_then_resume_from_the_command_line(npz, tmp_path, capsys):
         (["pretrain", "{npz}", "--batch-size", "49"], "batch size 49 is larger than the data (48 images)"),
         (
             ["pretrain", "{npz}", "--preset", "quick"],
-            "unknown preset 'quick': choose from auto, digits, paper",
+            "unknown preset 'quick': choose from auto, cifar10-4000, digits, paper",
         ),
         (["pretrain", "{npz}", "--net.encoder", "resnet19"], "unknown encoder 'resnet19'"),
         (["pretrain", "{npz}", "--device", "abacus"], "unknown device 'abacus'"),
@@ -164,35 +162,52 @@ def test_help_and_version(capsys):
     assert capsys.readouterr().out.startswith("semppl 0.")
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT])  # others: tests/train/test_kills.py
-def test_a_signal_writes_a_checkpoint_and_the_rest_gives_the_same_weights(npz, tmp_path, signum):
-    command = [sys.executable, "-m", "semppl", "pretrain"]
-    flags = ["--epochs", "60", *TINY, "--checkpoint-every", "1000"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+# `python -m semppl`, except that it waits at step 4 until a signal has come
+WAITING = """
+import runpy, sys, time
+from semppl.train import interrupt, loop
 
-    def start(*arguments):
-        return subprocess.Popen(
-            [*command, *map(str, arguments)], stderr=subprocess.PIPE, text=True, env=environment
-        )
+note, step, noted = interrupt.Stopper._note, loop._step, []
 
+def noting(self, signum, frame):
+    note(self, signum, frame)
+    noted.append(signum)
+
+def waiting(training, batch):
+    if training.state.step == 4:
+        print("waiting", flush=True)
+        while not noted:
+            time.sleep(0.01)
+    return step(training, batch)
+
+interrupt.Stopper._note, loop._step = noting, waiting
+runpy.run_module("semppl", run_name="__main__", alter_sys=True)
+"""
+
+
+def test_a_signal_writes_a_checkpoint_and_the_rest_gives_the_same_weights(npz, tmp_path, capsys):
+    """SIGINT, as Ctrl-C sends it; others: tests/train/test_kills.py."""
+    flags = ["--epochs", "3", *TINY, "--checkpoint-every", "1000"]
     whole, broken = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "broken")
-    reference = start(npz, "--out", whole.path, *flags)
-    process = start(npz, "--out", broken.path, *flags)
-    while not broken.metrics.is_file():
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signum)
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITING, "pretrain", npz, "--out", broken.path, *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert call("pretrain", npz, "--out", whole.path, *flags) == 0
+    while (line := process.stdout.readline()) != "waiting\n":
+        assert line, process.stderr.read()
+    process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 128 + signum
+    assert process.returncode == 128 + signal.SIGINT
     assert "its checkpoint is written: go on with `semppl pretrain --resume" in err
-    assert load_checkpoint(newest_checkpoint(broken))["state"]["step"] < 180
-    resumed = start("--resume", "--out", broken.path)
-    assert resumed.wait(timeout=120) == reference.wait(timeout=120) == 0
+    assert load_checkpoint(newest_checkpoint(broken))["state"]["step"] == 5
+    assert call("pretrain", "--resume", "--out", broken.path) == 0
+    assert "going on from step 5 of 9" in capsys.readouterr().out
     ends = [load_checkpoint(newest_checkpoint(run))["state"] for run in (whole, broken)]
-    assert ends[0]["step"] == 180
+    assert ends[0]["step"] == 9
     assert same(*ends)
-    resumed.stderr.close()
-    reference.stderr.close()
 
 
 BENCH = [

@@ -13,6 +13,11 @@ from semppl.views.preprocessing import Preprocessing
 CLASSES = ("cat", "dog", "owl")
 
 
+@pytest.fixture(autouse=True)
+def _drawn(weights_as_torch_draws_them):
+    pass
+
+
 def shake_(module):
     """Normalisation as after training: nothing is 0 or 1."""
     for layer in module.modules():

@@ -11,6 +11,7 @@ import torch
 import torchvision
 from rich.console import Console
 from tests.conftest import tiny_config
+from torchvision.models.resnet import BasicBlock
 
 import semppl
 from semppl.config import NetConfig, ViewsConfig
@@ -305,14 +306,14 @@ def test_a_push_sends_the_verified_folder_with_its_card(plain, console, monkeypa
         run_export(plain, ExportFlags(format=TWO, push="ann/pets"), console)
 
 
-@pytest.mark.parametrize("encoder", ["resnet18", "timm:test_vit"])
+@pytest.mark.parametrize("encoder", ["resnet10", "timm:test_vit"])
 def test_from_training_to_each_library(encoder, npz, tmp_path):
     """Nothing but the libraries themselves reads what was exported here."""
     run = RunDirectory(tmp_path / "run")
     net = NetConfig(encoder=encoder, stem="imagenet", head_hidden=16, head_outputs=8)
     config = tiny_config(npz, net=net, views=ViewsConfig(large=2, small=0, large_size=32), epochs=0.7)
     online = pretrain(config, run, console=Console(quiet=True)).online.eval()
-    formats = ("safetensors", "timm", "onnx") + (("torchvision",) if encoder == "resnet18" else ())
+    formats = ("safetensors", "timm", "onnx") + (("torchvision",) if encoder == "resnet10" else ())
     run_export(run.path, ExportFlags(format=formats), Console(quiet=True))
     x, folder = torch.randn(3, 3, 32, 32), run.path / "export"
     session = onnxruntime.InferenceSession(folder / "onnx" / "model.onnx")
@@ -324,10 +325,10 @@ def test_from_training_to_each_library(encoder, npz, tmp_path):
             "timm": timm.create_model(f"local-dir:{folder / 'timm'}", pretrained=True).eval()(x),
             "onnx": torch.from_numpy(by_onnx),
         }
-        if encoder == "resnet18":
-            theirs = torchvision.models.resnet18()
+        if encoder == "resnet10":
+            theirs = torchvision.models.ResNet(BasicBlock, [1, 1, 1, 1])
             theirs.fc = torch.nn.Identity()
-            theirs.load_state_dict(torch.load(folder / "torchvision" / "resnet18.pth", weights_only=True))
+            theirs.load_state_dict(torch.load(folder / "torchvision" / "resnet10.pth", weights_only=True))
             found["torchvision"] = theirs.eval()(x)
     for name, features in found.items():
         assert torch.allclose(features, expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max())), name

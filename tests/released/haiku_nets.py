@@ -16,7 +16,7 @@ import numpy as np
 DEPTHS = {"resnet50": (3, 4, 6, 3), "resnet200": (3, 24, 36, 3)}
 NORM = {"create_scale": True, "create_offset": True, "decay_rate": 0.9, "eps": 1e-5}
 SIZES = {
-    "resnet50": [(224, 224), (96, 96), (97, 97), (65, 81)],
+    "resnet50": [(224, 224), (96, 96), (65, 81)],
     "sk": [(96, 96), (65, 81)],
     "resnet200": [(65, 81)],  # padding is the same at any depth
 }
@@ -151,10 +151,9 @@ def random_leaf(module, leaf, shape, rng):
     if leaf == "counter":
         return np.int32(7)
     if leaf == "w":
-        numbers = rng.random(shape, np.float32)
-        numbers -= 0.5
-        numbers *= (24 / np.prod(shape[:-1])) ** 0.5
-        return numbers
+        # as many as a prime, over and over: no axis fits, and 250 million would take seconds
+        numbers = rng.random(65537, np.float32) - np.float32(0.5)
+        return np.resize(numbers * np.float32((24 / np.prod(shape[:-1])) ** 0.5), shape)
     low, high = {"scale": (0.5, 1), "b": (-0.2, 0.2), "offset": (-0.2, 0.2), "hidden": (5, 6)}.get(
         leaf, (0.5, 1.5)
     )
@@ -174,7 +173,7 @@ def replicated(tree, replicas, kind):
     """Other replicas hold other numbers, so that the first must be taken."""
 
     def many(x):
-        return kind(np.stack([x, -x][:replicas]))
+        return kind(np.asarray(x)[None] if replicas == 1 else np.stack([x, -x][:replicas]))
 
     return {module: {leaf: many(x) for leaf, x in leaves.items()} for module, leaves in tree.items()}
 

@@ -43,7 +43,8 @@ class Written:
 
     def __init__(self, name, folder):
         program = Path(__file__).with_name("haiku_nets.py")
-        environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+        # it computes once and for no longer than it would optimise
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
         subprocess.run([sys.executable, str(program), name, str(folder)], check=True, env=environment)
         path = folder / f"{name}.pkl"
         self.content = read_pickle(path)
@@ -70,7 +71,7 @@ def sk(tmp_path_factory):
     return Written("sk", tmp_path_factory.mktemp("sk"))
 
 
-@pytest.mark.parametrize("size", [224, 96, 97, 65])
+@pytest.mark.parametrize("size", [224, 96, 65])
 def test_resnet50_has_the_features_of_haiku(resnet50, size):
     found = resnet50.converted
     assert (found.encoder, found.width, found.sk, found.step) == ("resnet50", 1, False, 1234)
