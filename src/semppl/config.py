@@ -34,8 +34,7 @@ class DataConfig:
     label_fraction: Annotated[float | None, _also("--label-fraction")] = None
     """Keep this share of each class's labels, and at least one."""
     validation: Annotated[float | None, _also("--validation")] = None
-    """Share of the given labels that is set aside to choose and to measure on; by default 0.2 in fit, and
-    none in pretrain."""
+    """Share of the labels set aside to choose and to measure on; by default 0.2 in fit, none in pretrain."""
     test: Annotated[str | None, _also("--test")] = None
     """Images for testing alone: class folders, or a table `path,label` of images in the folder."""
     root: Annotated[str | None, _also("--root")] = None
@@ -44,6 +43,9 @@ class DataConfig:
     """Seed of the choice of labels; by default the seed of the run."""
     labelled_fraction: float | None = None
     """Share of labelled images in each batch; by default whatever the shuffled data gives."""
+    balance_labels: bool = False
+    """Show all classes equally often among the labelled images of a batch, and so in the queue; their share
+    is then fixed, by default as in the data."""
     feed: Annotated[Literal["auto", "resident", "streaming"], _also("--feed")] = "auto"
     """resident: pixels stay in the device's memory; streaming: workers read the files as they are needed.
     auto: the first where all images have one size and fit."""

@@ -1,9 +1,11 @@
 from dataclasses import replace
 
+import pytest
 import torch
 
 from semppl.core.rng import uniforms
 from semppl.core.share import Share
+from semppl.data.order import NATURAL, Mixture
 from semppl.data.request import Request
 from semppl.data.resident import ResidentFeed
 from semppl.data.source import load_dataset
@@ -47,7 +49,8 @@ def test_masks_come_with_their_images(npz):
     assert seen[0].sum() == 5
 
 
-def test_shares_are_the_rows_of_the_whole_and_know_all_labels(npz):
+@pytest.mark.parametrize("mixture", [NATURAL, Mixture(0.5), Mixture(0.5, balanced=True)])
+def test_shares_are_the_rows_of_the_whole_and_know_all_labels(npz, mixture):
     data = load_dataset(Request(source=str(npz)))
 
     def cut(images, masks, rng, rows):
@@ -55,7 +58,7 @@ def test_shares_are_the_rows_of_the_whole_and_know_all_labels(npz):
         return (images, uniforms(1, rows, rng)[0])
 
     def feed(share):
-        return ResidentFeed(data, cut, batch_size=7, seed=0, device=CPU, share=share)(2)
+        return ResidentFeed(data, cut, batch_size=7, seed=0, device=CPU, mixture=mixture, share=share)(2)
 
     one = feed(Share())
     for world in (2, 3):

@@ -13,6 +13,7 @@ from semppl.core.errors import RunError
 from semppl.core.share import Share
 from semppl.data.images import ImageFiles
 from semppl.data.masks import MaskFiles, write_mask
+from semppl.data.order import Mixture
 from semppl.data.paths import Paths
 from semppl.data.streaming import Masked, StreamingFeed
 from semppl.views.geometry import cut_image, cut_masked
@@ -81,14 +82,21 @@ def test_the_number_of_workers_changes_nothing(files, workers):
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "fraction", "workers"),
-    [(20, None, 0), (7, 0.25, 0), (3, None, 0), (3, 0.5, 0), (35, None, 0), (37, 0.3, 2)],
+    ("batch_size", "mixture", "workers"),
+    [
+        (20, Mixture(), 0),
+        (7, Mixture(0.25), 0),
+        (3, Mixture(), 0),
+        (3, Mixture(0.5, balanced=True), 0),
+        (35, Mixture(), 0),
+        (37, Mixture(0.3, balanced=True), 2),
+    ],
 )
 @pytest.mark.parametrize("world", [1, 2, 3, 4])
 def test_shares_are_the_rows_of_the_whole_and_each_knows_all_labels(
-    files, batch_size, fraction, workers, world
+    files, batch_size, mixture, workers, world
 ):
-    common = {"batch_size": batch_size, "labelled_fraction": fraction, "oracle_M": torch.arange(30) % 7}
+    common = {"batch_size": batch_size, "mixture": mixture, "oracle_M": torch.arange(30) % 7}
     whole = feed_of(files, **common)
     feeds = [feed_of(files, **common, workers=workers, share=Share(rank, world)) for rank in range(world)]
     for step in (4, 5):
@@ -139,7 +147,7 @@ def test_seeds_steps_and_views_have_draws_of_their_own(files):
 
 
 def test_a_share_of_labelled_images_can_be_asked_for(files):
-    batch = feed_of(files, labelled_fraction=0.25)(0)
+    batch = feed_of(files, mixture=Mixture(0.25))(0)
     assert int((batch.labels_B >= 0).sum()) == 5
 
 

@@ -60,6 +60,7 @@ def test_weights_from_elsewhere_may_have_seen_any_label(tmp_path):
         config(MethodConfig(labels="given")),
         config(MethodConfig(labels="oracle")),
         config(labelled_fraction=0.5),
+        config(balance_labels=True),
     ],
 )
 def test_training_that_saw_labels_refuses_others_unless_its_weights_are_not_used(given):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -41,6 +43,37 @@ def test_a_step_runs_on_streamed_files(class_folders):
     batch = run.feed(0)
     assert int((batch.labels_B >= 0).sum()) == 3
     assert torch.isfinite(run.step(batch).terms.total)
+
+
+@pytest.mark.parametrize("fraction", [None, 0.5])
+def test_balanced_labels_are_the_same_images_in_both_feeds_and_in_the_queue(class_folders, fraction):
+    data = {"labelled_fraction": fraction, "balance_labels": True}
+    resident, streaming = (training(class_folders, feed, **data) for feed in ("resident", "streaming"))
+    shown = []
+    for step in range(6):
+        one, other = resident.feed(step), streaming.feed(step)
+        assert torch.equal(one.index_B, other.index_B)
+        assert torch.equal(one.labels_B, other.labels_B)
+        shown += one.labels_B[one.labels_B >= 0].tolist()
+        assert torch.isfinite(resident.step(one).terms.total)
+    assert len(shown) == (6 if fraction is None else 18), "6 of 36 images are labelled"
+    assert all(sorted(shown[i : i + 3]) == [0, 1, 2] for i in range(0, len(shown), 3))
+    assert resident.state.queue.labels_C[: len(shown)].tolist() == shown
+
+
+def test_without_labels_there_is_nothing_to_balance(class_folders):
+    dataset = load_dataset(Request(source=str(class_folders), labels_per_class=2))
+    dataset = replace(dataset, labels_M=torch.full((36,), -1))
+    config = tiny_config(class_folders, data=DataConfig(balance_labels=True), batch_size=6)
+    with pytest.raises(UserError, match=r"--data\.balance-labels: there are no labels to balance"):
+        build_training(resolved(config, image_size=8, num_images=36, num_classes=3), dataset, CPU)
+
+
+def test_if_every_image_is_labelled_all_of_a_batch_is_balanced(class_folders):
+    dataset = load_dataset(Request(source=str(class_folders), label_fraction=1.0))
+    config = tiny_config(class_folders, data=DataConfig(balance_labels=True), batch_size=6)
+    run = build_training(resolved(config, image_size=8, num_images=36, num_classes=3), dataset, CPU)
+    assert sorted(run.feed(0).labels_B.tolist()) == [0, 0, 1, 1, 2, 2]
 
 
 def test_a_share_needs_both_kinds_of_images(class_folders):

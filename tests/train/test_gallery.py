@@ -201,8 +201,19 @@ def test_looking_changes_nothing_and_repeats_itself(npz):
     assert torch.equal(rng, torch.get_rng_state())
 
 
-def test_who_votes_is_known_by_image(npz):
-    run, config, dataset = subject(npz, method=MethodConfig(positives=2, queue_capacity=4))
+def test_whichever_images_training_shows_all_that_are_asked_for_are_seen_alike(npz):
+    run, config, dataset = subject(npz)
+    index = torch.arange(20)
+    one = see(run, config, dataset, index)
+    for data in ({"labelled_fraction": 0.5}, {"balance_labels": True}):
+        other = see(run, replace(config, data=replace(config.data, **data)), dataset, index)
+        assert same(list(one), list(other))
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_who_votes_is_known_by_image(npz, balanced):
+    method, data = MethodConfig(positives=2, queue_capacity=4), DataConfig(balance_labels=balanced)
+    run, config, dataset = subject(npz, method=method, data=data)
     images = images_in(run, config, dataset)
     assert (images >= 0).all()
     assert torch.equal(dataset.labels_M[images], run.state.queue.labels_C)

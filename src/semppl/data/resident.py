@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from semppl.core.batch import Batch
-from semppl.core.labels import UNLABELLED
 from semppl.core.rng import generator
 from semppl.core.share import WHOLE, Rows, Share
 from semppl.data.dataset import Dataset
-from semppl.data.order import batch_indices
+from semppl.data.order import NATURAL, Mixture, Order
 from semppl.data.pace import Pace
 
 Cut = Callable[[Tensor, Tensor | None, torch.Generator, Rows], tuple[Tensor, ...]]
@@ -34,7 +33,7 @@ class ResidentFeed:
         batch_size: int,
         seed: int,
         device: torch.device,
-        labelled_fraction: float | None = None,
+        mixture: Mixture = NATURAL,
         share: Share = WHOLE,
     ) -> None:
         self._rows = share.rows(batch_size)
@@ -42,9 +41,8 @@ class ResidentFeed:
         self.waited = 0.0
         # pixels in memory neither die nor go bad: as the streaming feed, with nothing to tell
         self.incidents, self.unreadable = list[str](), set[str]()
-        self._labelled_fraction = labelled_fraction
         self.num_images = len(dataset.labels_M)
-        self._labelled_M = dataset.labels_M != UNLABELLED
+        self._order = Order(dataset.labels_M, batch_size=batch_size, seed=seed, mixture=mixture)
         if not isinstance(dataset.images, Tensor):
             raise TypeError("files are for the streaming feed")
         self.images = dataset.images.to(device)
@@ -89,7 +87,7 @@ class ResidentFeed:
 
     def make(self, step: int) -> Batch:
         """The same batch, here and now."""
-        index_B = batch_indices(step, self.batch_size, self._labelled_M, self._seed, self._labelled_fraction)
+        index_B = self._order(step)
         if self._stream is not None:
             # from pageable memory the host would wait for everything before it
             index_B = index_B.pin_memory().to(self._device, non_blocking=True)

@@ -9,7 +9,6 @@ than a quarter of the rate (docs/performance.md).
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from typing import Final, final
 
@@ -18,12 +17,11 @@ from torch import Tensor
 
 from semppl.core.batch import Batch
 from semppl.core.cores import usable_cores
-from semppl.core.labels import UNLABELLED
 from semppl.core.rng import generator
 from semppl.core.share import WHOLE, Rows, Share
 from semppl.data.images import ImageFiles, read_or_grey
 from semppl.data.masks import MaskFiles, read_or_absent
-from semppl.data.order import batch_indices
+from semppl.data.order import NATURAL, Mixture, Order
 from semppl.data.pace import Pace
 from semppl.data.readers import Made, Part, Readers, read_here
 
@@ -66,7 +64,7 @@ class StreamingFeed:
         seed: int,
         device: torch.device,
         workers: int | None = None,
-        labelled_fraction: float | None = None,
+        mixture: Mixture = NATURAL,
         oracle_M: Tensor | None = None,
         share: Share = WHOLE,
         patience: float = 600.0,
@@ -78,13 +76,7 @@ class StreamingFeed:
         self.incidents: list[str] = []
         self._labels_M, self._oracle_M = labels_M, oracle_M
         self._rows, self._patience = share.rows(batch_size), patience
-        self._order = partial(
-            batch_indices,
-            batch_size=batch_size,
-            labelled_M=labels_M != UNLABELLED,
-            seed=seed,
-            labelled_fraction=labelled_fraction,
-        )
+        self._order = Order(labels_M, batch_size=batch_size, seed=seed, mixture=mixture)
         self._read = _Read(files, cut, seed, masked)
         self._like = cut(torch.zeros(3, 1, 1, dtype=torch.uint8), generator(seed, "geometry"))
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None

@@ -12,6 +12,7 @@ from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
 from semppl.core.share import WHOLE, Share
 from semppl.data.dataset import Dataset
+from semppl.data.order import Mixture
 from semppl.data.resident import Cut, ResidentFeed
 from semppl.data.streaming import Masked, StreamingFeed
 from semppl.train.device import choose_workers
@@ -37,6 +38,8 @@ def build_feed(
     labelled_M = dataset.labels_M != UNLABELLED
     if config.data.labelled_fraction is not None and (labelled_M.all() or not labelled_M.any()):
         raise UserError("a labelled fraction needs labelled and unlabelled images, and one kind is missing")
+    if config.data.balance_labels and not labelled_M.any():
+        raise UserError("--data.balance-labels: there are no labels to balance, so leave it out")
     saliency = saliency_of(config)
     if isinstance(dataset.images, Tensor):
         return ResidentFeed(
@@ -45,7 +48,7 @@ def build_feed(
             batch_size=config.images_per_step,
             seed=config.seed,
             device=device,
-            labelled_fraction=config.data.labelled_fraction,
+            mixture=mixture_of(config),
             share=share,
         )
     masked = None
@@ -59,13 +62,18 @@ def build_feed(
         seed=config.seed,
         device=device,
         workers=choose_workers(config, device),
-        labelled_fraction=config.data.labelled_fraction,
+        mixture=mixture_of(config),
         oracle_M=dataset.oracle_M,
         share=share,
         # sooner than other ranks lose theirs: the file is the better answer
         patience=0.8 * config.timeout,
         masked=masked,
     )
+
+
+def mixture_of(config: Config) -> Mixture:
+    """How many of a batch's images are labelled, and which."""
+    return Mixture(config.data.labelled_fraction, config.data.balance_labels)
 
 
 def saliency_of(config: Config) -> Saliency:

@@ -27,7 +27,7 @@ from semppl.method.pseudo_labels import nearest, semantic_labels, vote
 from semppl.method.queue import LabelledQueue
 from semppl.train.build import Training
 from semppl.train.encode import PLAIN, predictions
-from semppl.train.feed import build_feed, saliency_of
+from semppl.train.feed import build_feed, mixture_of, saliency_of
 from semppl.train.provenance import slot_images
 from semppl.train.ranks import ALONE
 from semppl.train.step import Plan, augmented
@@ -90,7 +90,7 @@ def images_in(training: Training, config: Config, dataset: Dataset) -> Tensor:
         dataset.labels_M,
         batch_size=config.images_per_step,
         seed=config.seed,
-        labelled_fraction=config.data.labelled_fraction,
+        mixture=mixture_of(config),
     )
 
 
@@ -185,7 +185,8 @@ def _views(
 
     total = len(index_N)
     batches = -(-total // min(_TOGETHER, config.micro_batch or _TOGETHER))
-    data = replace(config.data, labelled_fraction=None, workers=0 if total <= _FEW else config.data.workers)
+    workers = 0 if total <= _FEW else config.data.workers
+    data = replace(config.data, labelled_fraction=None, balance_labels=False, workers=workers)
     config = replace(config, batch_size=-(-total // batches), data=data)
     feed = build_feed(config, part_of(dataset, index_N), cut, list(plan.views), device)
     try:

@@ -3,7 +3,7 @@
 The queue stores no indices, and need not: a step's images are a function of the seed and the step, and what
 a step pushes are its labelled images in their order. So the newest entries are found by walking back.
 
-Shapes: M images of the set, B of a batch, T batches, S = T × B, C queue capacity, R pushed rows.
+Shapes: M images of the set, B of a batch, T batches, C queue capacity, R pushed rows.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from semppl.core.labels import UNLABELLED
-from semppl.data.order import batch_indices
+from semppl.data.order import NATURAL, Mixture, Order
 from semppl.method.queue import LabelledQueue
 from semppl.train.recovery import IN_A_ROW
 
@@ -27,7 +27,7 @@ def slot_images(
     *,
     batch_size: int,
     seed: int,
-    labelled_fraction: float | None = None,
+    mixture: Mixture = NATURAL,
 ) -> Tensor:
     """The image in each slot [C] after `step` steps; NO_IMAGE where a slot holds none, or nobody knows.
 
@@ -39,7 +39,7 @@ def slot_images(
     labels_C, images_C = queue.labels_C.cpu(), torch.full((queue.capacity,), NO_IMAGE)
     newest = int(queue.state_dict()["cursor"]) - 1
     found, strange = 0, 0
-    for images_R in _pushes(step, labels_M, batch_size, seed, labelled_fraction):
+    for images_R in _pushes(step, labels_M, batch_size, seed, mixture):
         kept_R = images_R.flip(0)[: queue.capacity - found]
         slots_R = (newest - found - torch.arange(len(kept_R))) % queue.capacity
         if torch.equal(labels_M[kept_R], labels_C[slots_R]):
@@ -52,19 +52,17 @@ def slot_images(
     return images_C
 
 
-def _pushes(
-    step: int, labels_M: Tensor, batch_size: int, seed: int, labelled_fraction: float | None
-) -> Iterator[Tensor]:
+def _pushes(step: int, labels_M: Tensor, batch_size: int, seed: int, mixture: Mixture) -> Iterator[Tensor]:
     """The labelled images of each step that has any, the newest step first.
 
     Batches of one stream follow each other, so many of them are one long batch: with few labels most steps
     push nothing, and are not looked at one by one.
     """
     labelled_M = labels_M != UNLABELLED
-    together = max(len(labels_M) // batch_size, 1) if labelled_fraction is None else 1
+    together = max(len(labels_M) // batch_size, 1) if mixture == NATURAL else 1
+    order = Order(labels_M, batch_size=together * batch_size, seed=seed, mixture=mixture)
     for number in reversed(range(-(-step // together))):
-        index_S = batch_indices(number, together * batch_size, labelled_M, seed, labelled_fraction)
-        index_TB = index_S.view(together, batch_size)[: step - number * together]
+        index_TB = order(number).view(together, batch_size)[: step - number * together]
         labelled_TB = labelled_M[index_TB]
         for row in labelled_TB.any(1).nonzero().flip(0).flatten().tolist():
             yield index_TB[row, labelled_TB[row]]
