@@ -43,6 +43,19 @@ def test_what_the_user_wrote_stays():
         assert choose_queue(choose_network(given, facts(gpu=gpu)), facts()) == given
 
 
+def test_classes_are_shown_equally_often_where_some_have_few_labels():
+    def balanced(imbalance, num_labels=200, **given):
+        config = Config(batch_size=64, epochs=10.0, data=DataConfig(**given))
+        there = facts(imbalance=imbalance, num_labels=num_labels)
+        return choose_queue(config, there).data.balance_labels
+
+    assert (balanced(3.0), balanced(20.0)) == (True, True)
+    assert balanced(2.9) is None, "left open, which is no"
+    assert balanced(20.0, num_labels=1250) is None, "an eighth of the images"
+    assert balanced(1.0, balance_labels=True) is True
+    assert balanced(20.0, balance_labels=False) is False
+
+
 def test_adamw_peaks_at_the_same_rate_whatever_the_batch():
     for batch in (32, 128, 512):
         c = choose_network(Config(batch_size=batch), facts())
@@ -107,6 +120,10 @@ def test_the_choices_in_words():
     assert second == "batch 128, 12% of it labelled, queue 2,560, adamw; 7 epochs, about 12 min"
     said = "mean 0.250 0.500 0.750, standard deviation 0.100 0.200 0.300"
     assert normalised == f"normalised by the images: {said}"
+    even = replace(c, data=replace(c.data, balance_labels=True))
+    assert told(even, 12.3, mean, std)[2].startswith(
+        "batch 128, 12% of it labelled, classes equally often among its labels, queue 2,560"
+    )
     borrowed = replace(c, net=replace(c.net, pretrained=True))
     assert told(borrowed, 1, mean, std)[1] == f"normalised by the weights: {said}"
     assert told(replace(c, views=replace(c.views, flip=0.0)), 0.5, mean, std)[0].endswith("no flips")

@@ -26,3 +26,12 @@ def test_masks_may_lie_elsewhere_but_not_come_or_go():
     assert differences(here, there) == []
     for one, other in ((none, here), (here, none), (own, none), (own, here)):
         assert differences(one, other) == ["data.masks"]
+
+
+def test_a_run_that_does_not_say_whether_labels_are_balanced_did_not_balance_them():
+    open_, off, on = (
+        replace(Config(), data=replace(Config().data, balance_labels=balance))
+        for balance in (None, False, True)
+    )
+    assert differences(open_, off) == []
+    assert differences(open_, on) == differences(off, on) == ["data.balance_labels"]

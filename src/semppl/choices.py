@@ -13,6 +13,8 @@ from semppl.config import Config, OptimConfig
 _ADAMW_PEAK: Final = 0.002
 # a fifth of an image of 8 px is a spot of 3 px: below this size views hold at least half of an image
 _TINY, _TINY_AREA = 16, 0.5
+# measured at 10 and, where it brings nothing, at 1 (docs/fit.md); between them it is judgement
+_IMBALANCED: Final = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +30,8 @@ class Facts:
     """The side of images that the encoder takes which is nearest to one wanted."""
     grey: bool = False
     """No image has colours: changing them would change nothing."""
+    imbalance: float = 1.0
+    """How many times as many labels the most frequent class has as the rarest that has any."""
 
 
 def choose_network(config: Config, facts: Facts) -> Config:
@@ -82,7 +86,8 @@ def choose_queue(config: Config, facts: Facts) -> Config:
 
     With few labels a long queue holds many old copies of the same images: 16 for each label are enough, and
     64 for each class the least (method: 50 to 80). The queue should be full after a tenth of the run; where
-    shuffled data would take longer, batches get a fixed share of labelled images, at most an eighth.
+    shuffled data would take longer, batches get a fixed share of labelled images, at most an eighth. Where
+    labels are few and uneven, all classes are shown equally often.
     """
     method, data = config.method, config.data
     batch = config.images_per_step
@@ -93,10 +98,13 @@ def choose_queue(config: Config, facts: Facts) -> Config:
     natural = facts.num_labels / facts.num_images
     if share is None and natural < min(needed, 1 / 8) and 0 < facts.num_labels < facts.num_images:
         share = max(min(needed, 1 / 8), 1 / batch)
+    # with many labels, frequent classes would be shown much less than without any balance
+    uneven = (facts.imbalance >= _IMBALANCED and natural < 1 / 8) or None
+    balance = uneven if data.balance_labels is None else data.balance_labels
     return replace(
         config,
         method=replace(method, queue_capacity=capacity),
-        data=replace(data, labelled_fraction=share),
+        data=replace(data, labelled_fraction=share, balance_labels=balance),
     )
 
 
@@ -113,6 +121,7 @@ def told(config: Config, minutes: float, mean: Sequence[float], std: Sequence[fl
     kernels = ", selective kernels" if net.sk else ""
     small = f" + {views.small} × {views.small_size} px" if views.small else ""
     share = "" if data.labelled_fraction is None else f", {data.labelled_fraction:.0%} of it labelled"
+    share += ", classes equally often among its labels" if data.balance_labels else ""
     colour = "" if views.colour else ", no changes of colour"
     flip = "" if views.flip else ", no flips"
     source = "the weights" if net.pretrained or net.mean else "the images"

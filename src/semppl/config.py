@@ -43,9 +43,9 @@ class DataConfig:
     """Seed of the choice of labels; by default the seed of the run."""
     labelled_fraction: float | None = None
     """Share of labelled images in each batch; by default whatever the shuffled data gives."""
-    balance_labels: bool = False
+    balance_labels: bool | None = None
     """Show all classes equally often among the labelled images of a batch, and so in the queue; their share
-    is then fixed, by default as in the data."""
+    is then fixed, by default as in the data. By default where fit finds few and uneven labels."""
     feed: Annotated[Literal["auto", "resident", "streaming"], _also("--feed")] = "auto"
     """resident: pixels stay in the device's memory; streaming: workers read the files as they are needed.
     auto: the first where all images have one size and fit."""

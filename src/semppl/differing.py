@@ -37,6 +37,8 @@ def differences(one: Config, other: Config) -> list[str]:
 def decisive(config: Config) -> dict[str, object]:
     """The values that decide on what is computed, by dotted name."""
     values = {name: value for name, value in flat(asdict(config)).items() if name not in FREE}
+    # runs from before there was the choice do not say that they made none
+    values["data.balance_labels"] = bool(config.data.balance_labels)
     # where masks lie may differ, whether there are any may not
     elsewhere = config.data.masks not in (None, "none", "own")
     return values | {"data.masks": "a folder"} if elsewhere else values

@@ -47,6 +47,7 @@ def resolved(
             split_seed=config.split_seed,
             validation=_first(config.data.validation, 0.0),
             masks=_first(config.data.masks, "none"),
+            balance_labels=_first(config.data.balance_labels, False),
         ),
         views=replace(
             views,

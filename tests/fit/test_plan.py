@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -36,6 +38,19 @@ def test_epochs_of_the_user_stay(given, monkeypatch):
     config, dataset = given
     asked = type(config)(**{**vars(config), "epochs": 3.5})
     assert planned(asked, dataset, CPU, minutes=10)[0].epochs == 3.5
+
+
+def test_uneven_labels_are_balanced_and_even_ones_stay_as_they_are(given, monkeypatch):
+    monkeypatch.setattr(plan, "estimate", lambda *_, **__: Estimate(batch_size=4, seconds_per_step=0.5))
+    config, dataset = given
+    assert planned(config, dataset, CPU, minutes=10)[0].data.balance_labels is False
+    # of the first class three labels, of another one
+    labels_M = dataset.labels_M.clone()
+    labels_M[labels_M > 1] = -1
+    labels_M[(labels_M == 1).nonzero()[1:]] = -1
+    uneven, lines = planned(config, replace(dataset, labels_M=labels_M), CPU, minutes=10)
+    assert uneven.data.balance_labels is True
+    assert "classes equally often among its labels" in lines[2]
 
 
 def test_no_time_is_refused(given):

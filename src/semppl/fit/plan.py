@@ -21,6 +21,11 @@ PRETRAINING_SHARE: Final = 0.35
 _FEW_EPOCHS: Final = 20
 
 
+def _imbalance(dataset: Dataset) -> float:
+    counts = dataset.labels_M[dataset.labelled_L].bincount()
+    return float(counts.max() / counts[counts > 0].min()) if len(counts) else 1.0
+
+
 def planned(
     config: Config, dataset: Dataset, device: torch.device, minutes: float
 ) -> tuple[Config, list[str]]:
@@ -37,6 +42,7 @@ def planned(
         num_classes=len(dataset.classes),
         gpu=device.type == "cuda",
         grey=dataset.grey,
+        imbalance=_imbalance(dataset),
         fitting=partial(fitting_size, config.net.encoder or ""),
     )
     given = config.batch_size is not None

@@ -73,7 +73,7 @@ def build_feed(
 
 def mixture_of(config: Config) -> Mixture:
     """How many of a batch's images are labelled, and which."""
-    return Mixture(config.data.labelled_fraction, config.data.balance_labels)
+    return Mixture(config.data.labelled_fraction, bool(config.data.balance_labels))
 
 
 def saliency_of(config: Config) -> Saliency:

@@ -85,7 +85,8 @@ def settings_of(run: Run, method: Method) -> dict[str, str]:
     on labels alone the network and its views.
     """
     filled = {name: str(value) for name, value in _DEFAULTS.items() if value is not None}
-    filled["data.masks"] = NO_MASKS  # runs from before there were any do not say so
+    # runs from before there was the choice do not say that they made none
+    filled |= {"data.masks": NO_MASKS, "data.balance_labels": "False"}
     values = {name: value for name, value in (filled | decisive(run)).items() if name not in MACHINE}
     left_out = _ELSEWHERE if method.saw_labels else _ELSEWHERE | _OF_LABELS
     if method.kind == "supervised":
