@@ -95,6 +95,19 @@ def test_where_it_ran_decides_nothing(tmp_path):
     assert len(grouped([collect(here), collect(other)])) == 2
 
 
+def test_a_run_from_before_there_was_a_choice_belongs_to_those_that_made_none(tmp_path):
+    old = collect(measured_run(tmp_path / "a", 80.0, seed=0))
+    for name, value, groups in (
+        ("data__balance_labels", False, 1),
+        ("data__balance_labels", True, 2),
+        ("data__masks", "none", 1),
+        ("method__vote_power", 0.0, 1),
+        ("method__vote_power", 2.0, 2),
+    ):
+        new = collect(measured_run(tmp_path / f"{name}-{value}", 81.0, seed=1, **{name: value}))
+        assert len(grouped([old, new])) == groups, (name, value)
+
+
 @pytest.mark.parametrize(
     ("names", "groups"),
     [

@@ -3,10 +3,12 @@
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Final
 
+from semppl.config import Config
+from semppl.data.masks import NO_MASKS
 from semppl.differing import FREE, flat
 from semppl.report.collect import Run
 
@@ -19,6 +21,11 @@ _SEED: Final = re.compile(r"[-_ .]*seed[-_ ]?\d+$", re.IGNORECASE)
 _BY_TIME: Final = frozenset({"epochs", "optim.warmup_epochs"})
 # of files that may lie elsewhere on another machine, the name alone
 _FILES: Final = ("data.labels", "data.test")
+# what a run from before there was a choice does not say
+_USUAL: Final = {name: value for name, value in flat(asdict(Config())).items() if value is not None} | {
+    "data.masks": NO_MASKS,
+    "data.balance_labels": False,
+}
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,8 @@ class Difference:
 
 def decisive(run: Run) -> dict[str, str]:
     """What decides on the numbers, but the seed: values as text, the data by what is in it."""
-    values = {name: value for name, value in flat(run.config).items() if name not in MACHINE}
+    said = {name: value for name, value in flat(run.config).items() if value is not None}
+    values = {name: value for name, value in (_USUAL | said).items() if name not in MACHINE}
     seed = values.pop("seed", None)
     if (
         run.path / "fit.yaml"
@@ -71,7 +79,7 @@ def decisive(run: Run) -> dict[str, str]:
             values[name] = PurePath(str(values[name])).name
     if sha256 := run.environment.get("data_sha256"):
         values["source"] = f"{PurePath(str(values.get('source', ''))).name} ({str(sha256)[:8]})"
-    return {name: str(value) for name, value in values.items() if value is not None}
+    return {name: str(value) for name, value in values.items()}
 
 
 def grouped(runs: Sequence[Run]) -> list[Group]:

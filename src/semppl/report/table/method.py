@@ -5,11 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from semppl.config import Config
-from semppl.data.masks import NO_MASKS
 from semppl.differing import flat
 from semppl.report.collect import Run
 from semppl.report.lenient import finite
-from semppl.report.seeds import MACHINE, decisive
+from semppl.report.seeds import decisive
 
 Kind = Literal["supervised", "base", "semantic", "given", "oracle"]
 _KINDS: Final = ("supervised", "base", "semantic", "given", "oracle")
@@ -84,10 +83,7 @@ def settings_of(run: Run, method: Method) -> dict[str, str]:
     """What makes another row: all that decides on the numbers, but the seeds; of a network that was trained
     on labels alone the network and its views.
     """
-    filled = {name: str(value) for name, value in _DEFAULTS.items() if value is not None}
-    # runs from before there was the choice do not say that they made none
-    filled |= {"data.masks": NO_MASKS, "data.balance_labels": "False"}
-    values = {name: value for name, value in (filled | decisive(run)).items() if name not in MACHINE}
+    values = decisive(run)
     left_out = _ELSEWHERE if method.saw_labels else _ELSEWHERE | _OF_LABELS
     if method.kind == "supervised":
         return {name: value for name, value in values.items() if name in _NETWORK}
