@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from semppl.evaluate.descent import Means
 from semppl.evaluate.linear import LinearFit
-from semppl.evaluate.teaching import Pair, Teaching, average_, create_student, learn_
+from semppl.evaluate.teaching import Lesson, Pair, Teaching, average_, create_student, learn_
 from semppl.method.target import Target
 
 UNIFORM = torch.full((3,), 1 / 3)
@@ -233,6 +233,19 @@ def test_a_recorded_training_is_the_same_and_reads_rates_and_views_anew():
     torch.testing.assert_close(other.state_dict(), teacher.state_dict())
     for ours, theirs in zip(plain, replayed, strict=True):
         assert all(map(torch.equal, ours, theirs))
+
+
+def test_what_a_recording_reads_stays_where_it_is():
+    """A graph would not see a new tensor of an old name."""
+    student = network()
+    lesson = Lesson(student, sgd(student), Teaching(prior_Y=UNIFORM, least=0.5, decay=0.9))
+    tensors = [lesson._mean_Y, *student.state_dict().values(), *lesson.teacher.module.state_dict().values()]
+    before, first = [each.data_ptr() for each in tensors], lesson._mean_Y.clone()
+    for step in range(3):
+        lesson.step_(labelled(step), pairs(step), 0.1)
+    again = [lesson._mean_Y, *student.state_dict().values(), *lesson.teacher.module.state_dict().values()]
+    assert [each.data_ptr() for each in again] == before
+    assert not torch.equal(lesson._mean_Y, first)
 
 
 # the start

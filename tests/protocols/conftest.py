@@ -1,9 +1,11 @@
 import pytest
 from rich.console import Console
 from tests.conftest import save_stripes, tiny_config
+from tests.core.recorders import PlainRecorder
 
 from semppl.config import DataConfig, MethodConfig
 from semppl.core.rundir import RunDirectory
+from semppl.protocols import desk as desk_module
 from semppl.protocols import subject as subject_module
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.subject import load_subject
@@ -83,3 +85,16 @@ def birds(tmp_path):
         save_stripes(tmp_path / "birdsnap" / "train" / name, [label] * 20, seed=label)
         save_stripes(tmp_path / "birdsnap" / "test" / name, [label] * 5, seed=10 + label)
     return tmp_path
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """Called, the device records from then on; gives what records."""
+
+    def begin():
+        recorder = PlainRecorder()
+        monkeypatch.setattr(desk_module, "choose_speed", lambda *_: "graph")
+        monkeypatch.setattr(desk_module, "CudaRecorder", lambda device: recorder)
+        return recorder
+
+    return begin

@@ -178,6 +178,18 @@ def test_withheld_truth_changes_no_weight(trained, subject_of, monkeypatch):
     assert all(torch.equal(value, kept[1][name]) for name, value in kept[0].items())
 
 
+def test_where_the_device_can_steps_are_recorded_with_the_same_weights(
+    trained, subject_of, monkeypatch, recorded
+):
+    kept = weights_of(monkeypatch)
+    finetune(subject_of(trained, consistency=True, sure=0.4, epochs=8))
+    recorder = recorded()
+    finetune(subject_of(trained, consistency=True, sure=0.4, epochs=8))
+    assert (recorder.runs, recorder.recordings) == (3, 1)
+    assert recorder.replays > 0
+    torch.testing.assert_close(kept[0], kept[1])
+
+
 def test_a_set_with_all_its_labels_is_refused(trained, subject_of):
     with pytest.raises(UserError, match="every image has a label: leave --consistency out"):
         finetune(subject_of(trained, consistency=True, labels="all"))

@@ -45,6 +45,14 @@ def test_a_list_of_names_is_replaced_and_a_table_of_labels_is_not():
     assert asked(config(labels="few.txt"))[0] == "few.txt"
 
 
+def test_checkpoints_of_other_runs_may_have_seen_any_label(tmp_path):
+    (tmp_path / "run" / "checkpoints").mkdir(parents=True)
+    mine, other = (tmp_path / name / "checkpoints" / "step-1.ckpt" for name in ("run", "other"))
+    require_unseen(tmp_path / "run", config(), EvaluateFlags(checkpoint=mine))
+    with pytest.raises(UserError, match=r"it is not of .*run, so what labels it saw is not known"):
+        require_unseen(tmp_path / "run", config(), EvaluateFlags(checkpoint=other))
+
+
 def test_weights_from_elsewhere_may_have_seen_any_label(tmp_path):
     require_unseen(tmp_path, config(), EvaluateFlags())
     (tmp_path / "started_from.json").write_text("{}")

@@ -15,6 +15,16 @@ def test_the_given_networks_stay_as_they_are(desk, online):
     assert told == [1, 2, 3], "12 labels, 4 at a time"
 
 
+def test_where_the_device_can_steps_are_recorded_with_the_same_weights(desk, online, recorded):
+    index = desk.dataset.labelled_L
+    how = HOW | {"epochs": 3, "title": None}
+    found = [tune(desk, online, index, desk.dataset.labels_M[index], **how)]
+    recorder = recorded()
+    found.append(tune(desk, online, index, desk.dataset.labels_M[index], **how))
+    assert (recorder.runs, recorder.recordings, recorder.replays) == (3, 1, 6)
+    torch.testing.assert_close(*(each.state_dict() for each in found))
+
+
 def test_files_that_do_not_fit_are_read_step_by_step(make_desk, online, monkeypatch):
     desk = make_desk(feed="streaming")
     index = desk.dataset.labelled_L

@@ -298,6 +298,9 @@ def test_a_new_run_starts_from_the_weights_of_another(finished, tmp_path, quiet)
             "step": finished.state["step"],
         }
     assert not RunDirectory(one).started_from.exists()
+    shutil.rmtree(run.checkpoints)
+    with pytest.raises(UserError, match=r"no checkpoint yet and began with other weights \(see started_from"):
+        pretrain(from_yaml(run.config.read_text()), run, console=quiet, resume=True)
     wider = replace(frozen, net=replace(frozen.net, width=0.125))
     with pytest.raises(UserError, match=r"--net.width is 0.125, and the weights of .* need 0.0625"):
         pretrain(wider, RunDirectory(tmp_path / "three"), console=quiet, init_from=one)

@@ -4,14 +4,17 @@ Work can be recorded because its shapes are fixed, nothing in it asks the device
 changes from one time to the next is written into memory that the recording reads.
 """
 
+import gc
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Generic, Protocol, TypeVar, final
+from typing import Final, Generic, Protocol, TypeVar, final
 
 import torch
 from torch import Tensor
 
 T = TypeVar("T")
+WARM_UP: Final = 3
+"""Calls before one is recorded."""
 Work = Callable[[], T]
 
 
@@ -42,7 +45,10 @@ class CudaRecorder:
         return outcome
 
     def record(self, work: Work[T], generators: Iterable[torch.Generator] = ()) -> Work[T]:
-        """The recording has memory of its own, so what was used before is given back first."""
+        """The recording has memory of its own, so what was used before is given back first; so is that of
+        recordings which nobody but themselves still holds.
+        """
+        gc.collect()
         graph = torch.cuda.CUDAGraph()
         for generator in generators:
             graph.register_generator_state(generator)
@@ -74,7 +80,7 @@ class Recorded(Generic[T]):
         work: Callable[[Sequence[Tensor]], T],
         recorder: Recorder,
         *,
-        warm_up: int = 3,
+        warm_up: int = WARM_UP,
         generators: Callable[[], Iterable[torch.Generator]] = tuple,
         ready: Callable[[], None] = lambda: None,
         refused: Callable[[], None] = lambda: None,

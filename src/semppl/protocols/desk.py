@@ -282,7 +282,11 @@ class Desk:
             batch = feed(step)
             return self.normalised(batch.crops[0]), batch.labels_B
 
-        return examples, feed.close
+        def close() -> None:
+            feed.close()
+            self.regret(feed.unreadable)
+
+        return examples, close
 
 
 def _counted(views: Iterable[Tensor], advance: Callable[[int], None]) -> Iterator[Tensor]:

@@ -46,6 +46,12 @@ def require_unseen(path: Path, config: Config, flags: EvaluateFlags) -> None:
         )
     if from_scratch(flags):
         return
+    own = RunDirectory(path).checkpoints.resolve()
+    if flags.checkpoint is not None and flags.checkpoint.resolve().parent != own:
+        raise UserError(
+            f"--checkpoint {flags.checkpoint}: it is not of {path}, so what labels it saw is not known: "
+            "leave --labels-per-class, --label-fraction and --split-seed out"
+        )
     if RunDirectory(path).started_from.is_file():
         raise UserError(
             f"{path}: it started from other weights (started_from.json), and what labels these saw is not "

@@ -9,7 +9,6 @@ Shapes: L labelled images.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from torch import Tensor, nn
 
@@ -92,7 +91,7 @@ def _shifts(desk: Desk) -> bool:
     return desk.config.views.recipe == "small_images" and reach(desk.size) > 0
 
 
-def _examples(desk: Desk, labels: Labels, batch: int, seed: int) -> tuple[Examples, Callable[[], Any]]:
+def _examples(desk: Desk, labels: Labels, batch: int, seed: int) -> tuple[Examples, Callable[[], None]]:
     """Labelled views step by step, and what to call when no more are wanted."""
     index_L = labels.all_L
     if not _shifts(desk):
@@ -105,7 +104,11 @@ def _examples(desk: Desk, labels: Labels, batch: int, seed: int) -> tuple[Exampl
         seen = feed(step)
         return desk.normalised(seen.crops[0]), seen.labels_B
 
-    return examples, feed.close
+    def close() -> None:
+        feed.close()
+        desk.regret(feed.unreadable)
+
+    return examples, close
 
 
 def _views(desk: Desk, num_labels: int) -> str:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from semppl.core.batch import Batch
-from semppl.core.recording import CudaRecorder, Recorded, Recorder
+from semppl.core.recording import WARM_UP, CudaRecorder, Recorded, Recorder
 from semppl.core.rng import stream
 from semppl.train.state import TrainState
 from semppl.train.step import Mark, Outcome, Plan, Tick, ignore, train_step_
@@ -27,7 +27,7 @@ class CapturedStep:
         state: TrainState,
         plan: Plan,
         *,
-        warm_up: int = 3,
+        warm_up: int = WARM_UP,
         mark: Mark = ignore,
         recorder: Recorder | None = None,
     ) -> None:

@@ -74,11 +74,11 @@ def pretrain(
         ranks.together(lambda: require_same_everywhere(ranks, prepared.facts))
         training = ranks.together(lambda: build_training(prepared.config, prepared.dataset, here, ranks))
         facts = prepared.facts | {"preprocessing": _preprocessing(training, prepared.config)}
+        goes_on = resume and ranks.together(lambda: resume_(training, run, facts, say))
         if resume:
-            ranks.together(lambda: resume_(training, run, facts, say))
             ranks.together(lambda: require_same_step(training, run))
-        else:
-            ranks.together(lambda: start_from_(training.state, prepared.start, console))
+        if not goes_on:
+            ranks.together(lambda: _begin_(training, run, prepared, console, resume=resume))
         _announce(training, console, resume=resume)
         ranks.together(
             lambda: (
@@ -96,6 +96,18 @@ def pretrain(
         if ranks.main:
             _exhibit(training, run, prepared, say)
         return training.state
+
+
+def _begin_(
+    training: Training, run: RunDirectory, prepared: Prepared, console: Console, *, resume: bool
+) -> None:
+    """With the weights that were asked for; a run that goes on without a checkpoint is not told of them."""
+    if resume and prepared.start is None and run.started_from.is_file():
+        raise UserError(
+            f"{run.path} has no checkpoint yet and began with other weights (see {run.started_from.name}): "
+            "start it anew, with --init-from and --overwrite"
+        )
+    start_from_(training.state, prepared.start, console)
 
 
 def _stranger(ranks: Ranks) -> Say:

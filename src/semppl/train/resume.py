@@ -38,8 +38,9 @@ def _same_numbers(config: Config) -> Config:
     return replace(config, micro_batch=None) if whole else config
 
 
-def resume_(training: Training, run: RunDirectory, facts: dict[str, Any], say: Say) -> None:
-    """Go on from the newest checkpoint that is sound; a run killed before its first one starts again.
+def resume_(training: Training, run: RunDirectory, facts: dict[str, Any], say: Say) -> bool:
+    """Go on from the newest checkpoint that is sound; a run killed before its first one starts again. Gives
+    whether there was one.
 
     The number of ranks may be another: a checkpoint knows nothing of them.
     """
@@ -52,6 +53,7 @@ def resume_(training: Training, run: RunDirectory, facts: dict[str, Any], say: S
         training.state.load_state_dict_(found.content["state"])
     if training.ranks.main:
         run.forget_metrics_after_(training.state.step)
+    return found is not None
 
 
 def require_same_step(training: Training, run: RunDirectory) -> None:
