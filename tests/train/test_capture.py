@@ -85,7 +85,10 @@ def test_where_recording_is_refused_training_goes_on_as_it_is_and_says_so_once(n
     class Refusing(PlainRecorder):
         def record(self, work, generators):
             self.recordings += 1
-            self._state.step += 1  # as a recording does that fails at its end
+            # as a recording does that fails at its end
+            self._state.step += 1
+            for each in generators:
+                torch.rand(3, generator=each)
             raise RuntimeError("operation not permitted when stream is capturing\nmore lines")
 
     plain, refused = (training(npz, optim=OptimConfig(name="lars")) for _ in range(2))
@@ -105,6 +108,7 @@ def test_where_recording_is_refused_training_goes_on_as_it_is_and_says_so_once(n
 def test_a_full_memory_is_not_mistaken_for_a_refusal(npz):
     class Full(PlainRecorder):
         def record(self, work, generators):
+            self._state.step += 1
             raise torch.OutOfMemoryError("CUDA out of memory")
 
     run = training(npz)
