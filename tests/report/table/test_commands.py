@@ -13,7 +13,7 @@ from semppl.report.table.commands import evaluating, training
 
 def command_of(path, config):
     run = collect(write_run(path, config, {}))
-    command, others = training([run], {path: "runs/x"})
+    (command,), others = training([run], {path: "runs/x"})
     assert others == []
     return command
 
@@ -57,7 +57,7 @@ def test_the_command_asks_for_the_same_configuration(tmp_path, config):
 def test_weights_of_another_run_are_named(tmp_path, content, named):
     run = collect(write_run(tmp_path, digits(), {}))
     (tmp_path / "started_from.json").write_text(content)
-    command, _ = training([run], {tmp_path: "runs/x"})
+    (command,), _ = training([run], {tmp_path: "runs/x"})
     assert command == f"semppl pretrain digits --preset digits --seed 0 --init-from {named} --out runs/x"
 
 
@@ -95,9 +95,27 @@ def test_no_machine_and_a_split_only_where_it_is_not_the_seed(tmp_path):
 
 def test_other_seeds_say_what_is_other(tmp_path):
     runs = [collect(write_run(tmp_path / str(i), configured(seed=i), {})) for i in range(2)]
-    command, others = training(runs, {run.path: f"r {run.seed}" for run in runs})
+    (command,), others = training(runs, {run.path: f"r {run.seed}" for run in runs})
     assert command.endswith("--seed 0 --out 'r 0'")
     assert others == ["--seed 1 --out 'r 1'"]
+
+
+def test_runs_with_more_than_seeds_of_their_own_have_a_whole_command(tmp_path):
+    configs = [
+        configured(seed=0, method={"positives": 0}),
+        configured(seed=1, method={"positives": 0}, per_class=50),
+        replace(configured(seed=2, method={"positives": 0}), source="/data/other.npz"),
+        replace(configured(seed=3, method={"positives": 0}), source="/elsewhere/cifar.npz"),
+    ]
+    runs = [collect(write_run(tmp_path / str(i), config, {})) for i, config in enumerate(configs)]
+    whole, others = training(runs, {run.path: f"r{run.seed}" for run in runs})
+    given = "--epochs 10.0 --batch-size 16 --labels-per-class {} --method.positives 0"
+    assert whole == [
+        f"semppl pretrain cifar.npz {given.format(400)} --seed 0 --out r0",
+        f"semppl pretrain cifar.npz {given.format(50)} --seed 1 --out r1",
+        f"semppl pretrain other.npz {given.format(400)} --seed 2 --out r2",
+    ]
+    assert others == ["--seed 3 --out r3"]
 
 
 def test_evaluations_alike_are_one_command_for_all_runs(tmp_path):

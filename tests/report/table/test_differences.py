@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 from tests.report.table.conftest import configured, numbers, outcome
@@ -28,6 +29,21 @@ def test_without_a_partner_means_are_compared():
     assert (found, over) == (Difference(8.0, None, 1), "seeds that are not paired")
     assert paired({(0, None): 90.0}, {(1, None): 80.0})[1] == "seeds that are not paired"
     assert paired({}, {(0, 0): 1.0}) is None
+
+
+def test_the_way_with_more_pairs_is_taken():
+    ours = {(0, 0): 90.0, (1, 1): 91.0, (2, 2): 95.0}
+    found, over = paired(ours, {(0, 0): 80.0, (7, 1): 80.0, (8, 2): 80.0})
+    assert (found.mean, over) == (12.0, "3 paired splits"), "one pair of seeds would say +10"
+    # splits that were drawn once for all seeds: one pair of splits, three of seeds
+    found, over = paired({(i, 0): 90.0 + i for i in range(3)}, {(i, 0): 80.0 for i in range(3)})
+    assert (found.mean, over) == (11.0, "3 paired seeds")
+
+
+def test_seeds_that_nobody_knows_are_no_pair():
+    assert paired({(-1, None): 90.0}, {(-1, None): 80.0})[1] == "seeds that are not paired"
+    assert paired({(0, None): 90.0}, {(0, None): 80.0})[1] == "seeds that are not paired"
+    assert paired({(-1, 3): 90.0}, {(-1, 3): 80.0})[1] == "1 paired split", "the labels are the same"
 
 
 def rows(tmp_path, *runs):
@@ -73,3 +89,13 @@ def test_columns_that_were_compared_in_other_ways_say_so(tmp_path):
 
 def test_one_row_alone_has_no_difference(tmp_path):
     assert rows(tmp_path, (80.0, configured())) == []
+
+
+def test_what_else_differs_is_said(tmp_path):
+    base = configured(method={"positives": 0, "k": 7}, per_class=4)
+    wide = replace(base, batch_size=32, net=replace(base.net, encoder="resnet34"))
+    assert rows(tmp_path, (80.0, wide), (90.0, configured())) == [
+        "SemPPL − ReLICv2: +10.0 (k-NN), +10.0 (linear); over 1 paired seed "
+        "(they also differ in batch_size, net.encoder)"
+    ]
+    assert "also" not in rows(tmp_path / "b", (80.0, base), (90.0, configured()))[0]

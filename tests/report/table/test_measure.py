@@ -64,6 +64,41 @@ def test_the_table_of_the_split_tells_where_nothing_else_does(tmp_path):
     assert measured(collect(path))[0] == []
 
 
+def test_labels_of_training_are_those_of_its_split_before_those_asked_for(tmp_path):
+    path = write_run(tmp_path / "r", configured(per_class=400), {"knn": outcome(90.0)})
+    ((asked,), _) = measured(collect(path))
+    assert training_labels(asked) == 4000
+    (path / "split.csv").write_text(
+        "path,label,role\na,0,labelled\nb,1,validation\nc,1,test\nd,,unlabelled\n"
+    )
+    ((given,), _) = measured(collect(path))
+    assert training_labels(given) == 2
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "own"),
+    [
+        ("{run}/checkpoints/step-100.ckpt", True),
+        ("/moved/since/r/checkpoints/step-100.ckpt", True),
+        ("checkpoints/last", True),
+        ("{run}/../other/checkpoints/step-100.ckpt", False),
+        ("runs/other/checkpoints/step-100.ckpt", False),
+        ("r/else/step-100.ckpt", False),
+        ("step-100.ckpt", False),
+    ],
+)
+def test_a_checkpoint_of_elsewhere_is_no_result_of_the_run(tmp_path, checkpoint, own):
+    file = checkpoint.format(run=tmp_path / "r")
+    evaluations = {
+        "knn-c": outcome(90.0, name="c", checkpoint=file),
+        "supervised-c": outcome(50.0, name="c", checkpoint=file),
+    }
+    found, problems = measured(collect(write_run(tmp_path / "r", configured(), evaluations)))
+    assert [each.protocol for each in found] == (["knn"] if own else []) + ["supervised"]
+    said = f"evaluations/knn-c.json is of a checkpoint that is not the run's ({file}): left out"
+    assert problems == ([] if own else [said])
+
+
 def test_labels_alone_give_a_number_for_each_seed(tmp_path):
     content = outcome(80.0, seeds=2, seed=4)
     content["settings"] = {"seeds": [4, 5]}

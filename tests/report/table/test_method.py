@@ -4,7 +4,7 @@ import pytest
 from tests.report.table.conftest import configured, write_run
 
 from semppl.report.collect import collect
-from semppl.report.table.method import SUPERVISED, all_values, method_of, settings_of
+from semppl.report.table.method import INIT_FROM, SUPERVISED, all_values, method_of, settings_of
 
 
 def called(**method):
@@ -96,3 +96,21 @@ def test_of_labels_alone_the_network_counts(tmp_path):
         found.append(settings_of(collect(write_run(tmp_path / str(i), config, {})), SUPERVISED))
     assert found[0] == found[1]
     assert found[2] == found[0] | {"net.width": "2.0"}
+
+
+@pytest.mark.parametrize(
+    ("content", "weights"),
+    [
+        (None, "none"),
+        ('{"path": "/data/runs/first", "step": 9}', "first"),
+        ('{"path": "runs/first/checkpoints/step-9.ckpt"}', "first/step-9.ckpt"),
+        ('{"path": "weights.ckpt"}', "weights.ckpt"),
+        ("{", "RUN"),
+    ],
+)
+def test_weights_of_another_run_make_another_row(tmp_path, content, weights):
+    run = collect(write_run(tmp_path, configured(), {}))
+    if content is not None:
+        (tmp_path / "started_from.json").write_text(content)
+    assert settings_of(run, method_of(run.config))[INIT_FROM] == weights
+    assert INIT_FROM not in settings_of(run, SUPERVISED), "which begins with random ones"

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from tests.report.table.conftest import configured, numbers, outcome
 
 from semppl.report.table.beside import Published
@@ -35,6 +37,16 @@ def test_a_table_by_hand(tmp_path):
     assert lines(text, "- ") == ["- k-NN: cosine", "- fine-tuned: as usual"]
     assert "Data: cifar.npz (sha256 abababababab…); 1,000 test images (sha256 cdcdcdcdcdcd…)." in text
     assert text.startswith("## 4,000 labels\n")
+
+
+def test_rows_of_one_name_have_pseudo_labels_of_their_own(tmp_path, monkeypatch):
+    found = []
+    for epochs in (5.0, 10.0):
+        config = replace(configured(), epochs=epochs)
+        found += numbers(tmp_path / str(epochs), config, {"knn": outcome(90.0)})
+    monkeypatch.setattr("semppl.report.table.numbers.right_shares", lambda row: [10 * float(row.epochs)])
+    cells = [line.split(" | ")[4] for line in lines(page(found), "| SemPPL")[:2]]
+    assert cells == ["50.0", "100.0"]
 
 
 def test_fewer_seeds_than_the_row_has_are_said(tmp_path):

@@ -84,3 +84,31 @@ def test_titles(tmp_path):
     ]
     same = sections([one, replace(two, data=("cifar.npz", "00" * 32))])
     assert section_titles(same) == ["cifar.npz (abababab), 1 label", "cifar.npz (00000000), 1 label"]
+
+
+def test_runs_of_a_row_that_are_no_other_seed_alone_have_their_commands(tmp_path):
+    relic = {"positives": 0}
+    configs = [configured(method=relic), configured(seed=1, method=relic, per_class=50)]
+    configs.append(configured(seed=2, method=relic))
+    found = []
+    for name, config in zip("abc", configs, strict=True):
+        found += numbers(tmp_path / name, config, {"knn": outcome(90.0)})
+    text = table_page(sections(found), facts(tmp_path, "a", "b", "c"))
+    assert "The same for 1 more, with `--seed 2 --out c`. Other runs of this row:\n\n```\nsemppl" in text
+    assert re.findall(r"semppl pretrain .*--labels-per-class (\d+) .*--out (\w)", text) == [
+        ("400", "a"),
+        ("50", "b"),
+    ]
+
+
+def test_files_of_one_content_are_all_named(tmp_path):
+    found = []
+    for i in range(6):
+        content = outcome(90.0) | {"data": f"d{i}.npz"}
+        found += numbers(tmp_path / str(i), configured(seed=i), {"knn": content})
+    two = table_page(sections(found[:2]), facts(tmp_path, "0", "1"))
+    assert "# Results on d0.npz, d1.npz\n" in two
+    assert f"Data: d0.npz, d1.npz (sha256 {'ab' * 6}…)" in two
+    assert "# Results on d0.npz, d1.npz, d2.npz, d3.npz and 2 more\n" in table_page(
+        sections(found), facts(tmp_path, *map(str, range(6)))
+    )

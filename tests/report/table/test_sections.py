@@ -1,9 +1,11 @@
 from dataclasses import replace
 
 import pytest
-from tests.report.table.conftest import configured, numbers, outcome
+from tests.report.table.conftest import configured, numbers, outcome, write_run
 
-from semppl.report.table.sections import sections
+from semppl.report.collect import collect
+from semppl.report.table.measure import measured
+from semppl.report.table.sections import known, sections
 
 
 def made(tmp_path, *runs):
@@ -49,6 +51,42 @@ def test_a_run_whose_seed_is_not_known_is_one_of_its_own(tmp_path):
     found = [numbers(tmp_path / str(i), configured(), {"knn": outcome(90.0 + i)})[0] for i in range(2)]
     (section,) = sections([replace(each, seeds=(None, 0)) for each in found])
     assert sorted(section.rows[0].values("k-NN").values()) == [90.0, 91.0]
+
+
+def test_an_unknown_seed_is_the_same_in_all_numbers_of_its_run(tmp_path):
+    found = []
+    for i in range(2):
+        evaluations = {"knn": outcome(90.0), "knn-b": outcome(92.0, name="b"), "linear": outcome(80.0)}
+        found += numbers(tmp_path / str(i), configured(), evaluations)
+    (section,) = sections([replace(each, seeds=(None, 0)) for each in found])
+    (row,) = section.rows
+    assert sorted(row.values("k-NN").values()) == [91.0, 91.0], "one run measured twice counts once"
+    assert row.values("linear").keys() == row.values("k-NN").keys()
+    assert len(row.seeds) == 2
+    assert not any(known(seeds) for seeds in row.seeds)
+
+
+def test_rows_say_with_which_weights_they_began_where_that_differs(tmp_path):
+    configs = [configured(), configured(seed=1), configured(method={"k": 2}), configured(method=RELIC)]
+    paths = [
+        write_run(tmp_path / str(i), config, {"knn": outcome(90.0), "supervised": outcome(50.0)})
+        for i, config in enumerate(configs)
+    ]
+    for path in paths[1:3]:
+        (path / "started_from.json").write_text('{"path": "runs/first"}')
+
+    def names(*chosen):
+        (section,) = sections([each for path in chosen for each in measured(collect(path))[0]])
+        return [row.name for row in section.rows]
+
+    assert names(*paths) == [
+        "supervised only",
+        "ReLICv2, init-from none",
+        "SemPPL, init-from none, k 1",
+        "SemPPL, init-from first, k 1",
+        "SemPPL, init-from first, k 2",
+    ]
+    assert names(*paths[1:3]) == ["supervised only", "SemPPL, k 1", "SemPPL, k 2"]
 
 
 def test_rows_of_one_name_say_how_they_differ(tmp_path):

@@ -4,21 +4,17 @@ is complete, so a command with all its values trains the same.
 
 import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from semppl.config import Config
-from semppl.core.rundir import RunDirectory
 from semppl.differing import flat
 from semppl.presets import PRESETS
 from semppl.report.collect import Run
-from semppl.report.gaps import Damaged
-from semppl.report.lenient import read_json
 from semppl.report.table.flags import as_words, changed_flags, portable
 from semppl.report.table.measure import Measurement, flags_of
-from semppl.report.table.method import all_values
+from semppl.report.table.method import all_values, origin_of
 
 Names = Mapping[Path, str]
 """Runs as the page calls them."""
@@ -33,11 +29,21 @@ _LEFT_OUT: Final = frozenset(
 _SHORT: Final = frozenset({"labels", "labels_per_class", "label_fraction", "validation", "test", "masks"})
 
 
-def training(runs: Sequence[Run], names: Names) -> tuple[str, list[str]]:
-    """The command of the first run, and what is another in those of the others."""
-    own = [_own(run, names) for run in runs]
-    first, *others = [shlex.join(words) for words in own]
-    return f"{shlex.join(_common(runs[0].config))} {first}", others
+def training(runs: Sequence[Run], names: Names) -> tuple[list[str], list[str]]:
+    """The command of the first run and of those that have more than seeds of their own, and of the others
+    what is another than in the first one.
+
+    Runs of a row may have their data in other files, or labels that their training does not look at.
+    """
+    common = [_common(run.config) for run in runs]
+    whole, others = list[str](), list[str]()
+    for place, (run, words) in enumerate(zip(runs, common, strict=True)):
+        own = _own(run, names)
+        if place and words == common[0]:
+            others.append(shlex.join(own))
+        else:
+            whole.append(shlex.join([*words, *own]))
+    return whole, others
 
 
 def _common(config: Mapping[str, Any]) -> list[str]:
@@ -85,12 +91,8 @@ def _own(run: Run, names: Names) -> list[str]:
 
 def _start(run: Run) -> list[str]:
     """Weights of another run, which the configuration does not name."""
-    file, origin = RunDirectory(run.path).started_from, dict[str, Any]()
-    if not file.is_file():
-        return []
-    with suppress(Damaged):
-        origin = read_json(file)
-    return ["--init-from", str(portable(origin.get("path", "RUN")))]
+    origin = origin_of(run)
+    return [] if origin is None else ["--init-from", str(portable(origin))]
 
 
 def evaluating(measurements: Sequence[Measurement], names: Names) -> list[str]:

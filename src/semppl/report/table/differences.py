@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from semppl.core.paired import Difference, difference, unpaired
+from semppl.report.seeds import distinguishing
 from semppl.report.table.measure import Seeds
-from semppl.report.table.sections import Row, Section
+from semppl.report.table.method import OF_LABELS
+from semppl.report.table.sections import Row, Section, known
 
 # a kind of row minus another one of the same objective and epochs
 _PAIRS: Final = (("semantic", "base"), ("semantic", "given"), ("oracle", "semantic"))
 # seeds that belong together: trained and given labels alike, or else only given the same labels
 _PAIRINGS: Final[tuple[tuple[str, Callable[[Seeds], object]], ...]] = (
-    ("paired seed", lambda seeds: seeds),
+    ("paired seed", lambda seeds: seeds if known(seeds) else None),
     ("paired split", lambda seeds: seeds[1]),
 )
 Told = tuple[str, str, str]
@@ -28,8 +30,16 @@ def difference_lines(section: Section) -> list[str]:
             if (found := paired(ours.values(column), reference.values(column))) is not None
         ]
         if told:
-            lines.append(f"{_quoted(ours.name)} − {_quoted(reference.name)}: {_said(told)}")
+            names = f"{_quoted(ours.name)} − {_quoted(reference.name)}"
+            lines.append(f"{names}: {_said(told)}{_besides(ours, reference)}")
     return lines
+
+
+def _besides(ours: Row, reference: Row) -> str:
+    """What else is not the same, for the difference may be due to it; epochs are."""
+    differing = distinguishing([ours.settings, reference.settings])
+    names = [name for name in differing if name not in OF_LABELS and name != "epochs"]
+    return f" (they also differ in {', '.join(names)})" if names else ""
 
 
 def _compared(section: Section) -> Iterator[tuple[Row, Row]]:
@@ -42,15 +52,21 @@ def _compared(section: Section) -> Iterator[tuple[Row, Row]]:
 
 
 def paired(ours: Mapping[Seeds, float], reference: Mapping[Seeds, float]) -> tuple[Difference, str] | None:
-    """With a word on how seeds were compared; None where one side has nothing."""
-    for word, key in _PAIRINGS:
-        first, other = _by(ours, key), _by(reference, key)
-        both = [each for each in first if each is not None and each in other]
-        found = difference([first[each] for each in both], [other[each] for each in both])
-        if found is not None:
-            return found, f"{len(both)} {word}{'s' if len(both) > 1 else ''}"
+    """In the way that has the most pairs, with a word on how; None where one side has nothing."""
+    found = [(word, _pairs(ours, reference, key)) for word, key in _PAIRINGS]
+    word, pairs = max(found, key=lambda each: len(each[1]))  # of equals the first
+    both = difference([one for one, _ in pairs], [other for _, other in pairs])
+    if both is not None:
+        return both, f"{len(pairs)} {word}{'s' if len(pairs) > 1 else ''}"
     means = unpaired(list(ours.values()), list(reference.values()))
     return None if means is None else (means, "seeds that are not paired")
+
+
+def _pairs(
+    ours: Mapping[Seeds, float], reference: Mapping[Seeds, float], key: Callable[[Seeds], object]
+) -> list[tuple[float, float]]:
+    first, other = _by(ours, key), _by(reference, key)
+    return [(first[each], other[each]) for each in first if each is not None and each in other]
 
 
 def _by(values: Mapping[Seeds, float], key: Callable[[Seeds], object]) -> dict[object, float]:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Final
 
+from semppl.core.rundir import RunDirectory
 from semppl.report.collect import Run, unfinished
 from semppl.report.findings import Evaluation
 from semppl.report.gaps import Damaged
@@ -56,16 +57,13 @@ def measured(run: Run) -> tuple[list[Measurement], list[str]]:
     """All numbers that a table can show, and in words what it cannot."""
     found: list[Measurement] = []
     problems, strange = [], []
-    asked = unfinished(run.metrics, run.config) if run.metrics else None
     for each in run.evaluations:
         protocol = protocol_of(each.name, flags_of(each))
         value = next((number.value for number in each.numbers if number.name == TOP1), None)
         if protocol is None or value is None:
             strange.append(each.name)
-        elif protocol != SUPERVISED and asked is not None:
-            problems.append(f"evaluations/{each.name}.json is of a training that is not finished")
-        elif protocol != SUPERVISED and (older := _older(run, each)) is not None:
-            problems.append(f"evaluations/{each.name}.json is {older}")
+        elif protocol != SUPERVISED and (other := _other_weights(run, each)) is not None:
+            problems.append(f"evaluations/{each.name}.json is {other}")
         elif (labels := _labels(run, each)) is None:
             problems.append(f"evaluations/{each.name}.json does not say how many labels it had")
         else:
@@ -130,18 +128,40 @@ def _labels(run: Run, each: Evaluation) -> int | None:
         return None
     if flags.get("labels_per_class") is not None or flags.get("label_fraction") is not None:
         return _per_class(flags.get("labels_per_class"), each)
-    given = run.roles.get("labelled", 0) + run.roles.get("validation", 0)
-    return given or _per_class(all_values(run.config)["data.labels_per_class"], each)
+    return _given(run, each)
 
 
 def training_labels(of: Measurement) -> int | None:
-    """Given to the run's own training, as its configuration says."""
-    return _per_class(all_values(of.run.config)["data.labels_per_class"], of.evaluation)
+    """Given to the run's own training."""
+    return _given(of.run, of.evaluation)
+
+
+def _given(run: Run, each: Evaluation) -> int | None:
+    """As the run's split says, for a class may have had fewer than were asked for; or else as was asked."""
+    given = run.roles.get("labelled", 0) + run.roles.get("validation", 0)
+    return given or _per_class(all_values(run.config)["data.labels_per_class"], each)
 
 
 def _per_class(count: object, each: Evaluation) -> int | None:
     number = finite(count)
     return int(number) * len(each.classes) if number and each.classes else None
+
+
+def _other_weights(run: Run, each: Evaluation) -> str | None:
+    """Than those at the end of the run's training, in words."""
+    checkpoint = flags_of(each).get("checkpoint")
+    if isinstance(checkpoint, str) and not _own_checkpoint(run, Path(checkpoint)):
+        return f"of a checkpoint that is not the run's ({checkpoint})"
+    if run.metrics and unfinished(run.metrics, run.config) is not None:
+        return "of a training that is not finished"
+    return _older(run, each)
+
+
+def _own_checkpoint(run: Run, file: Path) -> bool:
+    """By the names of its folders where the run has come from elsewhere since."""
+    own = RunDirectory(run.path).checkpoints.resolve()
+    folder = file.parent
+    return folder.resolve() == own or (folder.name == own.name and folder.parent.name in ("", run.name))
 
 
 def _older(run: Run, each: Evaluation) -> str | None:

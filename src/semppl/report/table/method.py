@@ -1,21 +1,26 @@
 """What a run is called in a table of results, where it stands there, and what makes another row."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import PurePath
 from typing import Any, Final, Literal
 
 from semppl.config import Config
+from semppl.core.rundir import RunDirectory
 from semppl.differing import flat
 from semppl.report.collect import Run
-from semppl.report.lenient import finite
+from semppl.report.gaps import Damaged
+from semppl.report.lenient import finite, read_json
 from semppl.report.seeds import decisive
 
 Kind = Literal["supervised", "base", "semantic", "given", "oracle"]
 _KINDS: Final = ("supervised", "base", "semantic", "given", "oracle")
 _BASES: Final = {"simclr": "SimCLR", "byol": "BYOL", "relicv2": "ReLICv2"}
 _DEFAULTS: Final = flat(asdict(Config()))
-# what nothing depends on where no label reaches training
-_OF_LABELS: Final = frozenset(
+INIT_FROM: Final = "init-from"
+"""A setting that no configuration has: whose weights the run began with."""
+OF_LABELS: Final = frozenset(
     {
         *("data.labels", "data.labels_per_class", "data.label_fraction", "data.validation"),
         *("method.positives", "method.labels", "method.minimum_votes", "method.vote_power", "method.k"),
@@ -23,6 +28,7 @@ _OF_LABELS: Final = frozenset(
         *("method.enqueue", "method.alpha", "method.semantic_partner", "method.divide_by_positives"),
     }
 )
+"""What nothing depends on where no label reaches training."""
 # what a training on labels alone takes of a run
 _NETWORK: Final = frozenset(
     {
@@ -84,7 +90,27 @@ def settings_of(run: Run, method: Method) -> dict[str, str]:
     on labels alone the network and its views.
     """
     values = decisive(run)
-    left_out = _ELSEWHERE if method.saw_labels else _ELSEWHERE | _OF_LABELS
+    left_out = _ELSEWHERE if method.saw_labels else _ELSEWHERE | OF_LABELS
     if method.kind == "supervised":
         return {name: value for name, value in values.items() if name in _NETWORK}
-    return {name: value for name, value in values.items() if name not in left_out}
+    kept = {name: value for name, value in values.items() if name not in left_out}
+    return kept | {INIT_FROM: _weights(origin_of(run))}
+
+
+def origin_of(run: Run) -> str | None:
+    """The path of the weights it began with, RUN where its file is damaged; None where they were random."""
+    file, origin = RunDirectory(run.path).started_from, dict[str, Any]()
+    if not file.is_file():
+        return None
+    with suppress(Damaged):
+        origin = read_json(file)
+    return str(origin.get("path", "RUN"))
+
+
+def _weights(origin: str | None) -> str:
+    """The name alone, for folders are others elsewhere; a checkpoint's says little without its run."""
+    if origin is None:
+        return "none"
+    path = PurePath(origin)
+    run = path.parent.parent.name if path.parent.name == "checkpoints" else ""
+    return f"{run}/{path.name}" if run else path.name

@@ -16,6 +16,8 @@ from semppl.report.table.votes import right_shares, vote_tables
 from semppl.report.text import plain
 
 _PSEUDO: Final = "pseudo-labels right"
+# as many names of files are said
+_MANY: Final = 4
 
 
 def section_parts(section: Section, published: Sequence[Published], title: str) -> list[str]:
@@ -45,14 +47,14 @@ def section_parts(section: Section, published: Sequence[Published], title: str) 
 def _table(section: Section) -> str:
     columns = section.columns
     tuned = [column for column in columns if column.startswith(FINE_TUNED)]
-    pseudo = {row.name: spread(right_shares(row)) for row in section.rows}
-    told = any(value != NOTHING for value in pseudo.values())
+    pseudo = [spread(right_shares(row)) for row in section.rows]
+    told = any(value != NOTHING for value in pseudo)
     head = ["row", "epochs", "seeds", *columns, *([_PSEUDO] if told else []), "minutes of training"]
     head += ["of fine-tuning"] if tuned else []
     rows = []
-    for row in section.rows:
+    for row, right in zip(section.rows, pseudo, strict=True):
         line = [row.name, row.epochs, _seeds(row), *(_accuracy(row, column) for column in columns)]
-        line += [pseudo[row.name]] if told else []
+        line += [right] if told else []
         line += [_training_minutes(row), *([_tuning_minutes(row, tuned)] if tuned else [])]
         rows.append(cells([*line, ", ".join(devices(row)) or NOTHING]))
     return markdown_table([*head, "device"], rows)
@@ -102,13 +104,13 @@ def devices(row: Row) -> list[str]:
 
 def _data(section: Section) -> str:
     """Which images; other test images do not compare."""
-    name, sha256 = section.data
+    _, sha256 = section.data
     tests: dict[str, list[str]] = {}
     for row in section.rows:
         for each in row.measurements:
             if said := _exam(each):
                 tests.setdefault(said, []).append(row.name)
-    data = f"Data: {cell(name)}{f' (sha256 {sha256[:12]}…)' if sha256 else ''}"
+    data = f"Data: {listed(section.names)}{f' (sha256 {sha256[:12]}…)' if sha256 else ''}"
     if len(tests) <= 1:
         return f"{data}{''.join(f'; {said}' for said in tests)}."
     rows = "; ".join(f"{said}: {', '.join(dict.fromkeys(names))}" for said, names in tests.items())
@@ -144,6 +146,12 @@ def _protocols(section: Section) -> list[str]:
 def bullets(lines: Sequence[str]) -> str:
     """A list; nothing for nothing."""
     return "\n".join(f"- {line}" for line in lines)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Of files; of many the first ones, and how many more."""
+    more = f" and {len(names) - _MANY} more" if len(names) > _MANY else ""
+    return f"{', '.join(cells(names[:_MANY]))}{more}"
 
 
 def cells(values: Sequence[str]) -> list[str]:

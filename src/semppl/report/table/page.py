@@ -8,7 +8,7 @@ from semppl.core.tables import NOTHING, markdown_table
 from semppl.report.collect import Run
 from semppl.report.table.beside import Published
 from semppl.report.table.commands import Names, evaluating, training
-from semppl.report.table.numbers import bullets, cell, section_parts
+from semppl.report.table.numbers import bullets, cell, listed, section_parts
 from semppl.report.table.sections import Row, Section
 from semppl.report.table.settings import MADE_BY
 
@@ -35,12 +35,12 @@ class Facts:
 def table_page(sections: Sequence[Section], facts: Facts) -> str:
     """Markdown."""
     titles = section_titles(sections)
-    data = list(dict.fromkeys(section.data[0] for section in sections))
+    data = list(dict.fromkeys(name for section in sections for name in section.names))
     runs = {run.path: run for section in sections for row in section.rows for run in row.runs}
     count = f"{len(runs)} run {'directory' if len(runs) == 1 else 'directories'}"
     parts = [
         f"<!-- {MADE_BY}: the same command writes it again -->",
-        f"# Results on {', '.join(cell(name) for name in data)}",
+        f"# Results on {listed(data)}",
         f"`{cell(facts.short)}` wrote this page from {count}; the whole command is at its end. {_ABOUT}",
     ]
     for section, title in zip(sections, titles, strict=True):
@@ -92,8 +92,8 @@ def _long(row: Row, section: Section) -> str:
 def _trained(row: Row, heading: str, names: Names, before: dict[tuple[str, ...], str]) -> list[str]:
     if row.method.kind == "supervised":
         return ["Of these runs only the configuration and the labels are used:"]
-    command, others = training(row.runs, names)
-    key = (command, *others)
+    (first, *whole), others = training(row.runs, names)
+    key = (first, *whole, *others)
     if key in before:
         return [f"Trained as “{before[key]}”; measured by:"]
     before[key] = heading
@@ -102,7 +102,9 @@ def _trained(row: Row, heading: str, names: Names, before: dict[tuple[str, ...],
         if others
         else ""
     )
-    return [_block([command]), f"{more}Measured by:"]
+    if not whole:
+        return [_block([first]), f"{more}Measured by:"]
+    return [_block([first]), f"{more}Other runs of this row:", _block(whole), "Measured by:"]
 
 
 def _block(commands: Sequence[str]) -> str:

@@ -1,7 +1,6 @@
 """Numbers as sections of rows: a section has one data set and number of labels, a row one configuration."""
 
 import statistics
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -11,8 +10,8 @@ from semppl.report.lenient import finite
 from semppl.report.seeds import distinguishing
 from semppl.report.table.columns import SUPERVISED, in_order, variant
 from semppl.report.table.measure import Measurement, Seeds, flags_of, training_labels
+from semppl.report.table.method import INIT_FROM, Method, method_of, settings_of
 from semppl.report.table.method import SUPERVISED as ON_LABELS
-from semppl.report.table.method import Method, method_of, settings_of
 
 # more flags than this are said only where a row differs from the one that is most like all others
 _FEW: Final = 3
@@ -45,13 +44,20 @@ class Row:
         return {each.column for each in self.measurements}
 
     def values(self, column: str) -> dict[Seeds, float]:
-        """The same seeds measured twice count once, with their mean; an unknown seed is one of its own."""
+        """The same seeds measured twice count once, with their mean; an unknown seed is one of its run."""
         found: dict[Seeds, list[float]] = {}
-        for place, each in enumerate(self.measurements):
+        places = {run.path: place for place, run in enumerate(self.runs)}
+        for each in self.measurements:
             if each.column == column:
                 seed, split = each.seeds
-                found.setdefault((-1 - place if seed is None else seed, split), []).append(each.value)
+                own = -1 - places[each.run.path] if seed is None else seed
+                found.setdefault((own, split), []).append(each.value)
         return {seeds: statistics.fmean(values) for seeds, values in found.items()}
+
+
+def known(seeds: Seeds) -> bool:
+    """Whether two rows may have them in common: one that stands for a run without any is below zero."""
+    return all(seed is not None and seed >= 0 for seed in seeds)
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,12 @@ class Section:
     """Name and sha256."""
     labels: int
     rows: tuple[Row, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Of files with these images, that of the data first."""
+        found = (each.data[0] for row in self.rows for each in row.measurements)
+        return list(dict.fromkeys([self.data[0], *found]))
 
     @property
     def columns(self) -> list[str]:
@@ -152,21 +164,25 @@ def finite_epochs(row: Row) -> float:
 
 
 def _told_apart(rows: Sequence[Row]) -> list[Row]:
-    """Rows of one name say in which flags they differ; epochs have a column of their own."""
-    alike = Counter(row.name for row in rows)
+    """Rows of one name say in which flags they differ; epochs have a column of their own. Where some began
+    with other weights, all say with which.
+    """
+    begun = {row.settings[INIT_FROM] for row in rows if INIT_FROM in row.settings}
     return [
-        row if alike[row.name] == 1 else _named(row, [each for each in rows if each.name == row.name])
-        for row in rows
+        _named(row, [each for each in rows if each.name == row.name], weights=len(begun) > 1) for row in rows
     ]
 
 
-def _named(row: Row, same: Sequence[Row]) -> Row:
-    names = [name for name in distinguishing([each.settings for each in same]) if not _by_epochs(name, same)]
+def _named(row: Row, same: Sequence[Row], *, weights: bool) -> Row:
+    differing = distinguishing([each.settings for each in same])
+    names = [name for name in differing if name != INIT_FROM and not _by_epochs(name, same)]
     shown = names
     if len(names) > _FEW:
         middle = min(same, key=lambda each: sum(len(_unlike(each, other, names)) for other in same))
         shown = _unlike(row, middle, names)
     said = [f"{_short(name, names)} {_brief(row.settings.get(name, 'none'))}" for name in shown]
+    if weights and INIT_FROM in row.settings:
+        said.insert(0, f"{INIT_FROM} {row.settings[INIT_FROM]}")
     return replace(row, name=", ".join([row.name, *said]))
 
 
