@@ -9,7 +9,7 @@ Shapes: L labelled images, N images without a label, B images of a batch, s side
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,7 @@ from semppl.evaluate.descent import decaying_sgd
 from semppl.evaluate.linear import LinearFit
 from semppl.evaluate.teaching import Pair, Teaching, create_student, forward, learn_
 from semppl.protocols.desk import Desk
+from semppl.protocols.feeding import examples_of
 from semppl.protocols.frozen import linear_fit, linear_words
 from semppl.protocols.results import Outcome, over_seeds
 from semppl.protocols.scored import numbers_of
@@ -33,13 +34,12 @@ from semppl.protocols.self_training import without_label
 from semppl.protocols.subject import Subject
 from semppl.train.build import build_views, choose_speed, compiled, memory_layout
 from semppl.train.device import memory_for_pixels
+from semppl.train.feed import Feed
 from semppl.train.progress import StageProgress
 from semppl.views.easy import cut_out, reach, shift
 from semppl.views.geometry import cut_views
 from semppl.views.photometric import finish
 from semppl.views.recipe import View
-
-Feed: TypeAlias = ResidentFeed | StreamingFeed
 
 # of hard views: crops of at least so much, in every second one; a smaller part often shows another thing, or
 # none, and the answer for the whole image would be wrong for it
@@ -186,11 +186,8 @@ def _taught(
     easy, both = Cut(given.prepare, view.flip), Cut(others.prepare, view.flip, view)
     labelled = given.feed(desk, easy, plan.labelled, seed, "consistency/labelled")
     unlabelled = others.feed(desk, both, plan.unlabelled, seed, "consistency/unlabelled")
+    examples, close = examples_of(labelled, desk.normalised, desk.regret)
     tally = Tally(plan.epochs, desk.dataset.hidden, device)
-
-    def examples(step: int) -> tuple[Tensor, Tensor]:
-        batch = labelled(step)
-        return desk.normalised(batch.crops[0]), batch.labels_B
 
     def pairs(step: int) -> Pair:
         batch, rng = unlabelled(step), generator(seed, "consistency/colours", step, device)
@@ -226,9 +223,9 @@ def _taught(
                 advance=progress.advance,
             )
     finally:
-        for feed in (labelled, unlabelled):
-            feed.close()
-            desk.regret(feed.unreadable)
+        close()
+        unlabelled.close()
+        desk.regret(unlabelled.unreadable)
     return teacher, tally.as_json()
 
 

@@ -24,6 +24,7 @@ from semppl.evaluate.descent import Crops, Examples, Means, shuffled
 from semppl.evaluate.features import extract_features, whole_batches
 from semppl.evaluate.finetune import predict_logits
 from semppl.evaluate.linear import LinearFit, fit_linear
+from semppl.protocols.feeding import examples_of
 from semppl.protocols.sharing import shared_out
 from semppl.protocols.store import FeatureStore
 from semppl.train.build import build_views, choose_speed, memory_layout, normalisation, uses_bf16
@@ -277,16 +278,7 @@ class Desk:
             device=self.device,
             workers=self.workers,
         )
-
-        def examples(step: int) -> tuple[Tensor, Tensor]:
-            batch = feed(step)
-            return self.normalised(batch.crops[0]), batch.labels_B
-
-        def close() -> None:
-            feed.close()
-            self.regret(feed.unreadable)
-
-        return examples, close
+        return examples_of(feed, self.normalised, self.regret)
 
 
 def _counted(views: Iterable[Tensor], advance: Callable[[int], None]) -> Iterator[Tensor]:

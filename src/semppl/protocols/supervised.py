@@ -10,13 +10,14 @@ Shapes: L labelled images.
 from collections.abc import Callable
 from dataclasses import replace
 
-from torch import Tensor, nn
+from torch import nn
 
 from semppl.evaluate.baselines import BATCH, RATE, WEIGHT_DECAY, supervised_epochs, train_by_sgd
 from semppl.evaluate.descent import Examples
 from semppl.evaluate.finetune import images_per_step, num_steps
 from semppl.protocols.consistency import Cut, collect
 from semppl.protocols.desk import Desk
+from semppl.protocols.feeding import examples_of
 from semppl.protocols.results import Outcome, over_seeds
 from semppl.protocols.scored import numbers_of
 from semppl.protocols.subject import Subject
@@ -99,16 +100,7 @@ def _examples(desk: Desk, labels: Labels, batch: int, seed: int) -> tuple[Exampl
         return desk.examples(index_L, labels_L, batch_size=batch, seed=seed, name="supervised")
     given = collect(desk, index_L, labels.labels_M)
     feed = given.feed(desk, Cut(given.prepare, desk.view.flip), batch, seed, "supervised")
-
-    def examples(step: int) -> tuple[Tensor, Tensor]:
-        seen = feed(step)
-        return desk.normalised(seen.crops[0]), seen.labels_B
-
-    def close() -> None:
-        feed.close()
-        desk.regret(feed.unreadable)
-
-    return examples, close
+    return examples_of(feed, desk.normalised, desk.regret)
 
 
 def _views(desk: Desk, num_labels: int) -> str:
