@@ -247,6 +247,15 @@ def test_resuming_needs_a_run(tmp_path):
         RunDirectory(tmp_path).require()
 
 
+def test_a_copy_for_tables_is_no_run_to_go_on_with(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.config.write_text("epochs: 1\n")
+    run.require()
+    run.kept.write_text("{}")
+    with pytest.raises(UserError, match=r"small copy of a run.*use the run itself"):
+        run.require()
+
+
 def test_the_environment_names_versions(tmp_path):
     run = RunDirectory(tmp_path)
     run.write_environment(device="cpu")

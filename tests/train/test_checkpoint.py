@@ -128,6 +128,10 @@ def test_the_newest_sound_one_is_found_without_a_word(run):
     assert heard(run) == (None, [])
     with pytest.raises(UserError, match=r"no checkpoint yet: go on with `semppl pretrain --resume --out"):
         required_checkpoint(run, print)
+    run.kept.write_text("{}")
+    with pytest.raises(UserError, match=r"small copy of a run, for tables alone \(kept\.json\)"):
+        required_checkpoint(run, print)
+    run.kept.unlink()
     _, path = written(run, 100, 200)
     (run.checkpoints / "step-00000300.ckpt").mkdir()
     found, lines = heard(run)

@@ -16,6 +16,8 @@ from semppl.core.errors import UserError
 from semppl.core.lock import LOCK, held, locked
 
 _MARK: Final = "config.yaml"
+KEPT: Final = "kept.json"
+"""In the small copy of a run that `semppl report --keep` leaves, and nowhere else."""
 # what a process that was killed leaves of a file that it was writing
 _REST: Final = re.compile(r"\.(?P<name>.+)\.\d+\.tmp")
 
@@ -62,7 +64,7 @@ class RunDirectory:
         self.split_sha256, self.environment = path / "split.sha256", path / "environment.json"
         self.checkpoints, self.evaluations = path / "checkpoints", path / "evaluations"
         self.bad_files, self.model = path / "bad_files.csv", path / "model"
-        self.started_from = path / "started_from.json"
+        self.started_from, self.kept = path / "started_from.json", path / KEPT
 
     @property
     def exists(self) -> bool:
@@ -139,6 +141,15 @@ class RunDirectory:
         """Refuse a folder without a run."""
         if not self.exists:
             raise UserError(f"{self.path} holds no run (no {_MARK}): check --out, or start without --resume")
+        self.require_no_copy()
+
+    def require_no_copy(self) -> None:
+        """Refuse what `semppl report --keep` left of a run: going on there would lose its metrics."""
+        if self.kept.is_file():
+            raise UserError(
+                f"{self.path} is a small copy of a run, for tables alone ({KEPT}), without weights: use the "
+                "run itself"
+            )
 
     def append_metrics(self, row: dict[str, Any]) -> None:
         """One line of metrics.jsonl, as a whole or not at all."""

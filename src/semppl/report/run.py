@@ -36,6 +36,8 @@ def run_report(paths: Sequence[Path], flags: ReportFlags, console: Console) -> P
         return run_table(once, flags, console)
     if flags.beside is not None:
         raise UserError("--beside stands in the table of results: say where with --table FILE.md")
+    if flags.keep is not None:
+        raise UserError("--keep is for the runs of a table of results: say where with --table FILE.md")
     runs, umap = [collect(path) for path in once], wanted(flags.umap)
     out = destination(once, flags)
     if len(runs) == 1:

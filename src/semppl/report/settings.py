@@ -25,6 +25,9 @@ class ReportFlags:
     method with its seeds, and the commands that make it again."""
     beside: Path | None = None
     """Of --table: published numbers to stand beside ours, a CSV file with name,labels,epochs,top1,source."""
+    keep: Path | None = None
+    """Of --table: a folder for a small copy of each run, DIR/NAME with what the table needs and no more, from
+    which the same page can be made again: to be kept beside it."""
     umap: Literal["auto", "on", "off"] = "auto"
     """A second map of the images, beside their principal components. auto: where umap-learn is installed."""
     overwrite: bool = False

@@ -95,6 +95,7 @@ def sound_checkpoint(run: RunDirectory, say: Say) -> Found | None:
 def required_checkpoint(run: RunDirectory, say: Say) -> Found:
     """The same, where there must be one."""
     if (found := sound_checkpoint(run, say)) is None:
+        run.require_no_copy()
         raise UserError(
             f"{run.path}: no checkpoint yet: go on with `semppl pretrain --resume --out {run.path}`"
         )

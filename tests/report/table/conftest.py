@@ -2,9 +2,10 @@
 
 import json
 from dataclasses import asdict, replace
+from random import Random
 
 import yaml
-from tests.report.conftest import metrics_rows, write_metrics
+from tests.report.conftest import BALLOTS, metrics_rows, write_metrics
 
 from semppl.config import Config
 from semppl.protocols.settings import EvaluateFlags
@@ -57,6 +58,18 @@ def write_run(path, config, evaluations, *, rows=None):
     for name, content in evaluations.items():
         (path / "evaluations" / f"{name}.json").write_text(json.dumps(content))
     return path
+
+
+def long_rows(seed, count=500, *, epochs=10.0):
+    """Lines of metrics with speeds and pseudo-labels of their own."""
+    rows = metrics_rows(count, epochs=epochs)
+    for row in rows:
+        random = Random(f"{seed} {row['step']}")
+        known = [0, *(random.randint(1, 99) for _ in range(BALLOTS))]
+        row["images_per_second"] = random.uniform(1, 9)
+        row["pseudo/known_by_votes"] = known
+        row["pseudo/right_by_votes"] = [random.randint(0, count) for count in known]
+    return rows
 
 
 def numbers(path, config, evaluations, **more):

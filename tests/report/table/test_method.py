@@ -71,6 +71,12 @@ def test_labels_count_only_where_they_reach_training(tmp_path):
     assert settings(tmp_path / "c", few) != settings(tmp_path / "d", many)
 
 
+def test_without_positives_it_does_not_matter_how_they_came_to_count_nothing(tmp_path):
+    none, unweighed = configured(method={"positives": 0}), configured(method={"alpha": 0.0})
+    assert settings(tmp_path / "a", none) == settings(tmp_path / "b", unweighed)
+    assert "method.positives" in settings(tmp_path / "c", configured())
+
+
 def test_what_an_older_version_did_not_write_had_its_default(tmp_path):
     whole = settings(tmp_path / "a", configured())
     path = write_run(tmp_path / "b", configured(), {})

@@ -1,12 +1,15 @@
 import io
+import json
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 from tests.report.conftest import bare_run, metrics_rows
-from tests.report.table.conftest import configured, outcome, write_run
+from tests.report.table.conftest import configured, long_rows, outcome, write_run
 
 from semppl.core.errors import RunError, UserError
 from semppl.report.run import run_report
@@ -101,6 +104,82 @@ def test_bad_requests(good, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "write_text", full)
     with pytest.raises(RunError, match=r"x.md cannot be written \(No space left on device\)"):
         run_table([good], ReportFlags(table=tmp_path / "x.md"), Console(quiet=True))
+
+
+def split_of(run, labelled):
+    roles = ["labelled"] * labelled + ["validation", "unlabelled", "test"]
+    lines = [f"{i}.png,{i % 10 if role != 'unlabelled' else ''},{role}" for i, role in enumerate(roles)]
+    (run / "split.csv").write_text("\n".join(["path,label,role", *lines]) + "\n")
+
+
+def many_runs(folder):
+    """Each with something that only one of its files knows."""
+    fraction = configured(seed=0, per_class=None)
+    fine = {"knn": outcome(90.0, step=2500), "finetune": outcome(93.0, step=2500)}
+    sgd = outcome(91.0, step=2500, checkpoint=Path("runs/a-seed0/checkpoints/step-00002500.ckpt"))
+    early = outcome(70.0, labels=None, step=2500)
+    del early["split_sha256"]
+    for seed in (0, 1):
+        run = write_run(folder / f"a-seed{seed}", replace(fraction, seed=seed), fine, rows=long_rows(seed))
+        split_of(run, 36)
+    (folder / "a-seed0" / "evaluations" / "linear-sgd.json").write_text(json.dumps(sgd))
+    begun = write_run(folder / "begun", configured(seed=2), fine, rows=long_rows(2))
+    (begun / "started_from.json").write_text('{"path": "runs/first/checkpoints/step-9.ckpt"}')
+    split = write_run(folder / "early", replace(fraction, batch_size=32), {"knn": early}, rows=long_rows(3))
+    split_of(split, 38)
+    for epochs in (9.0, 10.0):
+        config, rows = configured(seed=int(epochs), epochs=epochs), long_rows(epochs, epochs=epochs)
+        fit = write_run(folder / f"fit-{epochs:g}", config, fine, rows=rows)
+        (fit / "fit.yaml").write_text("minutes: 5\n")
+        (fit / "label_next.csv").write_text("damaged, but not read\n")
+    gaps = write_run(folder / "gaps", configured(seed=4), {"linear": outcome(80.0), "sets": outcome(1.0)})
+    (gaps / "metrics.jsonl").write_text('{"step": 1\n')
+    (gaps / "evaluations" / "finetune.json").write_text("[]")
+    half = write_run(folder / "half", configured(seed=5), fine, rows=long_rows(5)[:300])
+    (half / "environment.json").unlink()
+    damaged = write_run(folder / "nothing", configured(seed=6), {})
+    (damaged / "config.yaml").write_text("{")
+    return sorted(folder.iterdir())
+
+
+def test_the_page_of_kept_runs_is_the_same_but_for_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runs, out = many_runs(Path("runs")), Path("x.md")
+    plain, _ = said([Path(path) for path in runs], out)
+    first, words = said(runs, out, keep=Path("kept"))
+    assert first == plain, "the flag changes nothing on the page"
+    assert re.search(r"^kept: kept \(9 copied, \d+\.\d [kM]B\)$", words, re.M)
+    for told in (
+        *("trained with 37 labels", "## 39 labels", "fine-tuned", "linear by SGD", "--init-from runs/first"),
+        *("1 line of metrics.jsonl cut off", "no column is for evaluations/sets.json", "nothing: left out"),
+        *("half: training stopped at epoch 6.0 of 10", f"`{'12' * 8}…`", "| – |"),
+    ):
+        assert told in first, told
+    assert "label_next" not in first
+    for run in runs:
+        run.rename(run.with_name(f".{run.name}"))
+    copies = [Path("kept") / run.name for run in runs]
+    again, words = said(copies, out, keep=Path("kept"))
+    assert again.replace("kept/", "runs/") == first
+    assert "kept: kept (0 copied, 0.0 kB)" in words
+    assert again.endswith(f"semppl report {' '.join(map(str, copies))} --table x.md\n```\n")
+    assert len(Path("kept/a-seed0/metrics.jsonl").read_text().splitlines()) < 150
+
+
+def test_nothing_is_kept_and_no_page_written_where_something_is_wrong(good, tmp_path):
+    bare = bare_run(tmp_path / "bare")
+    with pytest.raises(UserError, match="no run has a result"):
+        said([bare], tmp_path / "x.md", keep=tmp_path / "kept")
+    with pytest.raises(UserError, match="holds the run"):
+        said([good], tmp_path / "x.md", keep=tmp_path)
+    with pytest.raises(
+        UserError, match="--keep is for the runs of a table of results: say where with --table"
+    ):
+        run_report([good], ReportFlags(keep=tmp_path / "kept"), Console(quiet=True))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["bare", "good"]
+    _, words = said([good, bare, tmp_path / "none"], tmp_path / "x.md", keep=tmp_path / "kept")
+    assert sorted(each.name for each in (tmp_path / "kept").iterdir()) == ["bare", "good"]
+    assert f"kept: {tmp_path / 'kept'} (2 copied, " in words
 
 
 def test_names_as_given_or_from_the_folder_of_the_page(tmp_path):

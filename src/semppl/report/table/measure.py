@@ -13,6 +13,7 @@ from semppl.report.gaps import Damaged
 from semppl.report.lenient import finite, read_text
 from semppl.report.table.columns import SUPERVISED, column_of, protocol_of
 from semppl.report.table.method import all_values
+from semppl.report.table.record import kept_roles
 
 TOP1: Final = "top-1"
 Seeds = tuple[int | None, int | None]
@@ -138,7 +139,8 @@ def training_labels(of: Measurement) -> int | None:
 
 def _given(run: Run, each: Evaluation) -> int | None:
     """As the run's split says, for a class may have had fewer than were asked for; or else as was asked."""
-    given = run.roles.get("labelled", 0) + run.roles.get("validation", 0)
+    roles = run.roles or kept_roles(run.path)
+    given = roles.get("labelled", 0) + roles.get("validation", 0)
     return given or _per_class(all_values(run.config)["data.labels_per_class"], each)
 
 

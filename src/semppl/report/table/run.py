@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
@@ -11,22 +12,31 @@ from semppl.core.rundir import write_text
 from semppl.report.collect import NO_CLASSES, Run, collect
 from semppl.report.settings import ReportFlags
 from semppl.report.table.beside import Published, read_published
+from semppl.report.table.keep import keep_, records_of
 from semppl.report.table.measure import Measurement, measured
 from semppl.report.table.page import Facts, table_page
 from semppl.report.table.sections import Section, sections
 from semppl.report.table.settings import table_destination
-from semppl.report.text import plain
+from semppl.report.text import bytes_of, plain
+
+# what a table does not read
+_OTHERS: Final = ("label_next.csv", "suspicious_labels.csv", "predictions.csv", "bad_files.csv")
 
 
 def run_table(paths: Sequence[Path], flags: ReportFlags, console: Console) -> Path:
-    """Writes the page and gives its file; a run that cannot be used is named and left out."""
+    """Writes the page and gives its file; a run that cannot be used is named and left out.
+
+    Records to keep come before the page, which would claim too much without them.
+    """
     out = table_destination(flags)
     published = [] if flags.beside is None else read_published(flags.beside)
     names = {path: shown(path, out) for path in paths}
+    runs: list[Run] = []
     found: list[Measurement] = []
     problems: list[str] = []
     for path in paths:
-        numbers, said = _looked_at(path)
+        run, numbers, said = _looked_at(path)
+        runs += [] if run is None else [run]
         found += numbers
         problems += [f"{names[path]}: {problem}" for problem in said]
     if not found:
@@ -44,6 +54,7 @@ def run_table(paths: Sequence[Path], flags: ReportFlags, console: Console) -> Pa
         problems=problems,
     )
     page = table_page(made, facts)
+    kept = _kept(runs, flags)
     try:
         write_text(out, page)
     except OSError as error:
@@ -52,6 +63,8 @@ def run_table(paths: Sequence[Path], flags: ReportFlags, console: Console) -> Pa
         ) from error
     for problem in problems:
         console.print(plain(problem), highlight=False, soft_wrap=True)
+    for line in kept:
+        console.print(plain(line), highlight=False, soft_wrap=True)
     rows = sum(len(section.rows) for section in made)
     console.print(plain(f"table: {out} ({rows} rows, {len(made)} sections)"), highlight=False, soft_wrap=True)
     return out
@@ -65,22 +78,31 @@ def shown(path: Path, out: Path) -> str:
     return str(path)
 
 
-def _looked_at(path: Path) -> tuple[list[Measurement], list[str]]:
+def _kept(runs: Sequence[Run], flags: ReportFlags) -> list[str]:
+    """What was, in words."""
+    if flags.keep is None:
+        return []
+    places = records_of(runs, flags.keep)
+    return [f"kept: {flags.keep} ({len(places)} copied, {bytes_of(keep_(places))})"]
+
+
+def _looked_at(path: Path) -> tuple[Run | None, list[Measurement], list[str]]:
     try:
         run = collect(path)
     except UserError:
-        return [], ["no run (no config.yaml): left out"]
+        return None, [], ["no run (no config.yaml): left out"]
     if not run.config:
-        return [], [*_gaps(run), "left out"]
+        return run, [], [*_gaps(run), "left out"]
     numbers, problems = measured(run)
     if not run.evaluations:
         problems.append("left out")
-    return numbers, [*_gaps(run), *problems]
+    return run, numbers, [*_gaps(run), *problems]
 
 
 def _gaps(run: Run) -> list[str]:
     """That concern a table."""
-    return [gap.what for gap in run.gaps if not gap.pictures and gap.what != NO_CLASSES]
+    gaps = [gap.what for gap in run.gaps if not gap.pictures and gap.what != NO_CLASSES]
+    return [what for what in gaps if not what.startswith(_OTHERS)]
 
 
 def _homeless(published: Sequence[Published], made: Sequence[Section]) -> list[str]:

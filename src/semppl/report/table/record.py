@@ -1,0 +1,100 @@
+"""A run's record: the few files of it that a table of results needs, small enough for a repository.
+
+`kept.json` marks it, and says what a table takes from files that are left behind: how many images of each
+role split.csv has (which ones, only its sha256 still tells), and how many lines of metrics there were. The
+page made from records is that of the runs but for paths. Not known any more is whether split.csv was damaged
+and whether the run was still training.
+"""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from semppl.core.rundir import KEPT, RunDirectory
+from semppl.report.collect import Run
+from semppl.report.gaps import Damaged
+from semppl.report.lenient import finite, read_json
+from semppl.report.seeds import decisive
+from semppl.report.table.thin import kept_lines, lighter, thinned
+
+_BY: Final = "semppl report --keep"
+# fit.yaml says that minutes decided on the epochs, so that these make no other row
+_WHOLE: Final = ("config.yaml", "environment.json", "split.sha256", "started_from.json", "fit.yaml")
+_METRICS: Final = "metrics.jsonl"
+
+
+def is_record(path: Path) -> bool:
+    """Whether `write_record` made it."""
+    return RunDirectory(path).exists and _mark(path).get("kept_by") == _BY
+
+
+def kept_roles(path: Path) -> dict[str, int]:
+    """How many images of each role a record's split had; nothing of other folders."""
+    roles = _mark(path).get("roles")
+    counts = {role: finite(count) for role, count in roles.items()} if isinstance(roles, Mapping) else {}
+    return {role: int(count) for role, count in counts.items() if count is not None}
+
+
+def _mark(path: Path) -> dict[str, Any]:
+    with suppress(Damaged):
+        return read_json(path / KEPT)
+    return {}
+
+
+def strangers(path: Path) -> list[str]:
+    """Names of files in a record that are none of it."""
+    own = {*_WHOLE, _METRICS, KEPT}
+    found = (
+        each.relative_to(path) for each in sorted(path.rglob("*")) if each.is_symlink() or not each.is_dir()
+    )
+    return [
+        str(file)
+        for file in found
+        if str(file) not in own and not (str(file.parent) == "evaluations" and file.suffix == ".json")
+    ]
+
+
+def same_run(one: Run, other: Run) -> bool:
+    """Whether both are states of one run: asked for the same, with the same first line of metrics, if both
+    have any; its speed is like that of no other run.
+    """
+    first = [json.dumps(run.metrics[0]) for run in (one, other) if run.metrics]
+    return one.seed == other.seed and decisive(one) == decisive(other) and len({*first}) <= 1
+
+
+def write_record(run: Run, folder: Path) -> None:
+    """Into an empty folder; of a record the same files again."""
+    again = is_record(run.path)
+    for name in (*_WHOLE, *((_METRICS, KEPT) if again else ())):
+        _copy(run.path / name, folder / name)
+    results = [file for file in sorted(RunDirectory(run.path).evaluations.glob("*.json")) if file.is_file()]
+    for file in results:
+        copied = folder / "evaluations" / file.name
+        copied.parent.mkdir(exist_ok=True)
+        _write(copied, lighter(_text(file)))
+    if not again:
+        _thin(run, folder)
+
+
+def _thin(run: Run, folder: Path) -> None:
+    rows = thinned(run.metrics)
+    if (file := run.path / _METRICS).is_file():
+        _write(folder / _METRICS, kept_lines(_text(file), rows))
+    lines = {"kept": len(rows), "of": len(run.metrics)}
+    mark = {"kept_by": _BY, "lines_of_metrics": lines, "roles": dict(run.roles)}
+    _write(folder / KEPT, json.dumps(mark, indent=1) + "\n")
+
+
+def _copy(file: Path, to: Path) -> None:
+    if file.is_file():
+        to.write_bytes(file.read_bytes())
+
+
+def _text(file: Path) -> str:
+    return file.read_bytes().decode(errors="surrogateescape")
+
+
+def _write(file: Path, text: str) -> None:
+    file.write_bytes(text.encode(errors="surrogateescape"))
