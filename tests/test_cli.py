@@ -73,7 +73,7 @@ def test_pretrain_then_resume_from_the_command_line(npz, tmp_path, capsys):
         (["pretrain", "{npz}", "--batch-size", "49"], "batch size 49 is larger than the data (48 images)"),
         (
             ["pretrain", "{npz}", "--preset", "quick"],
-            "unknown preset 'quick': choose from auto, cifar10-4000, digits, paper",
+            "unknown preset 'quick': choose from auto, cifar10-250, cifar10-40, cifar10-4000, digits, paper",
         ),
         (["pretrain", "{npz}", "--net.encoder", "resnet19"], "unknown encoder 'resnet19'"),
         (["pretrain", "{npz}", "--device", "abacus"], "unknown device 'abacus'"),

@@ -47,6 +47,17 @@ def test_the_cifar_preset_is_what_was_searched():
     assert ours == replace(theirs, method=method, probe_every=50.0, checkpoint_every=50.0)
 
 
+@pytest.mark.parametrize(("name", "per_class", "labelled"), [("cifar10-250", 25, 32), ("cifar10-40", 4, 16)])
+def test_presets_for_few_labels_are_what_was_searched(name, per_class, labelled):
+    """As the runs of docs/results/tuning.md: the preset for 4,000 labels, with these flags alone."""
+    many, few = PRESETS["cifar10-4000"](), PRESETS[name]()
+    assert few == replace(
+        many,
+        data=DataConfig(labels_per_class=per_class, labelled_fraction=labelled / 512),
+        method=replace(many.method, alpha=0.5, queue_capacity=640),
+    )
+
+
 def test_the_paper_is_the_paper():
     c = resolved(PRESETS["paper"](), image_size=500, num_images=1_281_167)
     m = c.method

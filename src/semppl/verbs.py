@@ -33,7 +33,7 @@ class Pretrain:
     out: Path | None = None
     """Run directory; by default runs/NAME-seedN."""
     preset: str = "auto"
-    """Where the other flags start from: auto (by the data), paper, digits, cifar10-4000."""
+    """Where the other flags start from: auto (by the data), paper, digits, cifar10-4000, -250 or -40."""
     resume: bool = False
     """Go on with the run in --out."""
     init_from: Path | None = None
@@ -121,8 +121,8 @@ class Ablate(AblateFlags):
     data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = ""
     """The images, before any flag."""
     preset: str | None = None
-    """Where the other flags start from: auto (by the data), paper, digits, cifar10-4000; digits where
-    no DATA is given."""
+    """Where the other flags start from: auto (by the data), paper, digits, cifar10-4000, -250 or -40;
+    digits where no DATA is given."""
     config: Annotated[Config, tyro.conf.arg(name="")]
 
 

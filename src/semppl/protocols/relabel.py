@@ -61,5 +61,5 @@ def require_unseen(path: Path, config: Config, flags: EvaluateFlags) -> None:
     if uses_queue(config.method) or data.labelled_fraction is not None or data.balance_labels:
         raise UserError(
             f"{path}: its training saw labels, so others would be tested on what it has seen: pretrain with "
-            "these labels, or with none (--method.positives 0)"
+            "these labels, or with none (--method.positives 0, and no --data.labelled-fraction)"
         )
