@@ -71,9 +71,16 @@ def test_several_at_a_time_share_the_work_but_not_a_single_cell(cells, monkeypat
     assert ask(cells, jobs=2)[0].seconds == 36.0
     assert ask(cells[:1], jobs=2)[0].seconds == 16.0
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert ask(cells, jobs=2, device=GPU)[0].seconds == 72.0
+    assert ask(cells, jobs=2, device=GPU)[0].seconds == 80.0
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert ask(cells, jobs=4, device=GPU)[0].seconds == 36.0
+    assert ask(cells, jobs=4, device=GPU)[0].seconds == 40.0
+
+
+def test_on_a_gpu_methods_have_the_same_step(cells):
+    found, measured = ask(cells, device=GPU)
+    assert measured == [cells[0].config]
+    # 8 + 8 + 16 + 8 steps of two seconds
+    assert found.seconds == 80.0
 
 
 def test_words():

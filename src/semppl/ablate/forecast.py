@@ -66,13 +66,14 @@ def forecast(
 ) -> Forecast:
     """Of cells with the steps they have to go, and the seconds of an evaluation where they are known.
 
-    Cells that differ in seed, length or number of labels have the same step, which is measured once.
+    Cells that differ in seed, length or number of labels have the same step, which is measured once. On a GPU
+    so have cells that differ in the method: networks take all but a few per cent of it (docs/performance.md).
     """
     known: dict[Config, float] = {}
     beside, times = start() + (evaluation or 0.0), []
     with _threads(threads_for(jobs)):
         for cell, steps in left:
-            kind = _kind(cell.config, plan.base)
+            kind = _kind(cell.config, plan.base, device)
             if steps and kind not in known:
                 known[kind] = measure(kind, shelf.get(kind), device)
             times.append(beside + (known[kind] * steps if steps else 0.0))
@@ -82,8 +83,8 @@ def forecast(
     return Forecast(seconds, len(left), jobs, evaluation is not None)
 
 
-def _kind(config: Config, base: Config) -> Config:
-    method = replace(config.method, alpha=base.method.alpha)
+def _kind(config: Config, base: Config, device: torch.device) -> Config:
+    method = base.method if device.type == "cuda" else replace(config.method, alpha=base.method.alpha)
     return replace(config, seed=base.seed, epochs=base.epochs, data=base.data, method=method)
 
 
