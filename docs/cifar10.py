@@ -39,6 +39,15 @@ BASES = {
     "byol": "--method.objective byol --method.negatives None",
 }
 PARTS = {"given": "--method.labels given", "oracle": "--method.labels oracle"}
+# beyond the paper, each with a row of its own; measured where labels are few
+BEYOND = {
+    "all-votes": "--method.minimum-votes 0",
+    "weighted-votes": "--method.minimum-votes 0 --method.vote-power 4",
+    "five-positives": "--method.positives 5",
+    "balanced": "--data.balance-labels True",
+}
+AVERAGED = "--protocol knn linear --network target --name target"
+TUNED = ("--protocol finetune", "--protocol finetune --confident 0.95 --epochs 10 --name confident")
 
 
 @dataclass(frozen=True)
@@ -62,9 +71,11 @@ def runs() -> Iterator[Run]:
     for base, flags in BASES.items():
         yield _without_labels(f"{base}-short", 0, f"{SHORT} {flags}", (FROZEN,))
     for labels in LABELS:
-        yield _semppl(labels, 0, "-short", SHORT, (FROZEN,))
+        yield _semppl(labels, 0, "-short", SHORT, (FROZEN, AVERAGED, *TUNED))
         for name, flags in (BASES | PARTS).items():
             yield _semppl(labels, 0, f"-{name}-short", f"{SHORT} {flags}", (FROZEN,))
+    for name, flags in BEYOND.items():
+        yield _semppl(250, 0, f"-{name}-short", f"{SHORT} {flags}", (FROZEN,))
 
 
 def _semppl(labels: int, seed: int, suffix: str, flags: str, evaluations: tuple[str, ...]) -> Run:

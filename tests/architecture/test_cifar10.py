@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -88,6 +89,23 @@ def test_every_row_is_there_for_each_number_of_labels(script, labels):
     parts = {("relicv2", True, "given", 0), ("relicv2", True, "oracle", 0)}
     seeds = {("relicv2", positives, "pseudo", seed) for positives in (True, False) for seed in (1, 2)}
     assert found == bases | parts | seeds
+
+
+def test_every_switch_beyond_the_paper_has_a_row_that_differs_in_it_alone(script):
+    by_name = {run.name: config_of(run) for run in script.runs()}
+    plain = by_name["semppl-250-short-seed0"]
+    expected = {
+        "all-votes": {"minimum_votes": 0},
+        "weighted-votes": {"minimum_votes": 0, "vote_power": 4.0},
+        "five-positives": {"positives": 5},
+        "balanced": {},
+    }
+    assert script.BEYOND.keys() == expected.keys()
+    for name, changes in expected.items():
+        data = replace(plain.data, balance_labels=name == "balanced")
+        assert by_name[f"semppl-250-{name}-short-seed0"] == replace(
+            plain, method=replace(plain.method, **changes), data=data
+        )
 
 
 def test_what_is_finished_is_not_repeated(script, tmp_path):
