@@ -32,6 +32,8 @@ SEEDS = (0, 1, 2)
 FROZEN = "--protocol knn linear"
 SUPERVISED = "--protocol supervised"
 CONSISTENT = "--protocol finetune --consistency --epochs 150"
+# that of the published rows
+PUBLISHED_NETWORK = "--encoder wrn28-2"
 # half as long: rows that take the method apart. The target follows as it would by itself in so many steps
 SHORT = "--epochs 100 --method.target-decay 0.992 --speed compile"
 BASES = {
@@ -62,11 +64,13 @@ class Run:
 
 
 def runs() -> Iterator[Run]:
-    """The main rows first, seed by seed; then what takes the method apart."""
+    """The main rows first, seed by seed, and the network of others; then what takes the method apart."""
     for seed in SEEDS:
         for labels in (4000, 250, 40, 500):
             yield _semppl(labels, seed, "", "", (FROZEN, f"{CONSISTENT} --name consistency", SUPERVISED))
         yield _without_labels("relicv2", seed, "", (FROZEN, CONSISTENT) if seed == 0 else (FROZEN,))
+    for labels in (4000, 250, 40):
+        yield _semppl(labels, 0, "-wrn", PUBLISHED_NETWORK, (FROZEN, f"{CONSISTENT} --name consistency"))
     yield _without_labels("relicv2-short", 0, SHORT, (FROZEN,))
     for base, flags in BASES.items():
         yield _without_labels(f"{base}-short", 0, f"{SHORT} {flags}", (FROZEN,))

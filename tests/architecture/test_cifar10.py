@@ -55,7 +55,7 @@ def touch(folder, *files):
 def test_every_command_is_one_that_can_run(script):
     for run in script.runs():
         config = config_of(run)
-        assert config.net.encoder == "resnet18"
+        assert config.net.encoder == ("wrn28-2" if "-wrn" in run.name else "resnet18")
         assert config.total_steps(50_000) in (19_531, 9_765)
         for each in run.evaluations:
             flags = parse(["evaluate", "RUN", *each.split()])
