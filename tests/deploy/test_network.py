@@ -3,9 +3,11 @@ import pytest
 import torch
 from PIL import Image
 from tests.deploy.conftest import build
+from torch import nn
 
 from semppl.config import NetConfig
 from semppl.deploy.network import Architecture
+from semppl.nets.initialise import initialise_
 from semppl.nets.padding import PADDINGS
 from semppl.views.whole import whole_crop
 
@@ -113,6 +115,19 @@ def test_an_architecture_makes_the_network_it_describes(sk, padding):
         assert torch.equal(again(x), network(x))
     assert not again.training
     assert architecture == network.architecture
+
+
+def test_no_weights_are_drawn_for_an_architecture_that_has_them(make_network, monkeypatch):
+    network = make_network()
+
+    def draw(*_, **__):
+        raise AssertionError("these would be replaced")
+
+    monkeypatch.setattr("semppl.nets.resnet.initialise_", initialise_)
+    monkeypatch.setattr(nn.init, "trunc_normal_", draw)
+    weights = network.encoder.state_dict()
+    again = network.architecture.create(weights).state_dict()
+    assert all(torch.equal(value, weights[name]) for name, value in again.items())
 
 
 def test_a_configuration_from_before_there_was_a_choice_has_symmetric_padding():

@@ -2,8 +2,33 @@ import pytest
 import torch
 from tests.core.recorders import PlainRecorder
 from torch import nn
+from torch._subclasses import FakeTensorMode
 
-from semppl.evaluate.descent import Means, decaying_sgd, descend_, exact, shuffled
+from semppl.evaluate.descent import Means, Strides, decaying_sgd, descend_, exact, shuffled
+
+
+class StrictRecorder(PlainRecorder):
+    """Replays at the rates that the optimiser had when it was recorded: a graph knows no others, and of those
+    in memory it reads what lies there. Says which weights had a gradient before.
+    """
+
+    def __init__(self, optimizer):
+        super().__init__()
+        self.groups, self.had_gradients = optimizer.param_groups, []
+
+    def _gradients(self):
+        return [weight.grad is not None for group in self.groups for weight in group["params"]]
+
+    def record(self, work, generators):
+        self.had_gradients += self._gradients()
+        rates = [group["lr"] for group in self.groups]
+
+        def at_those_rates():
+            for group, rate in zip(self.groups, rates, strict=True):
+                group["lr"] = rate
+            return work()
+
+        return super().record(at_those_rates, generators)
 
 
 def drawn(index, rng):
@@ -25,6 +50,33 @@ def test_an_epoch_shows_every_label_once_and_steps_are_repeatable():
     assert not torch.equal(other(0)[0], examples(0)[0])
 
 
+def test_seed_name_and_step_each_decide_the_order_and_the_crops():
+    def crops(index, rng):
+        return torch.stack([index.double(), torch.rand(len(index), generator=rng, dtype=torch.float64)])
+
+    def shown(seed, name, step):
+        examples = shuffled(crops, torch.arange(12) % 3, classes=3, batch_size=12, seed=seed, name=name)
+        return examples(step)[0].tolist()
+
+    order, draws = shown(0, "x", 0)
+    for others in ((1, "x", 0), (0, "y", 0), (0, "x", 1)):
+        other_order, other_draws = shown(*others)
+        assert other_order != order
+        assert other_draws != draws
+
+
+def test_labels_go_to_where_the_views_are():
+    examples = shuffled(
+        lambda index, rng: torch.empty(len(index), 1, device="meta"),
+        torch.arange(3),
+        classes=3,
+        batch_size=2,
+        seed=0,
+        name="x",
+    )
+    assert examples(0)[1].device.type == "meta"
+
+
 @pytest.mark.parametrize("labels", [[], [0, 3], [0, -1]])
 def test_labels_must_be_classes(labels):
     with pytest.raises(ValueError, match="labels from 0 to 2"):
@@ -42,44 +94,81 @@ def test_weights_decay_and_the_rest_does_not():
 
 
 def test_two_steps_by_hand():
-    # logits (w, 0) for x = 1: the gradient of w is σ(w) − 1 for class 0
+    # logits (wx, −wx): the gradient of w is x (σ(2wx) − 1) for class 0, and x σ(2wx) for class 1
     model = nn.Linear(1, 2, bias=False)
     nn.init.zeros_(model.weight)
     told = []
     descend_(
         model,
-        lambda step: (torch.ones(1, 1), torch.zeros(1, dtype=torch.long)),
+        lambda step: (torch.tensor([[1.0 + step]]), torch.tensor([step])),
         torch.optim.SGD(model.parameters()),
-        lambda step: [(1.0, 0.5)[step]],
+        lambda step: [(1.0, 0.25)[step]],
         2,
         advance=told.append,
     )
-    w = 0.5  # both logits move by half, to 0.5 and −0.5
-    w += 0.5 * (1 - torch.sigmoid(torch.tensor(2 * w)).item())
+    w = 0.5  # both weights move by half, to 0.5 and −0.5
+    w -= 0.25 * 2 * torch.sigmoid(torch.tensor(2 * w * 2)).item()
     assert model.weight.flatten().tolist() == pytest.approx([w, -w])
     assert told == [1, 2]
 
 
+def test_on_a_gpu_rates_are_read_where_they_lie():
+    with FakeTensorMode():
+        models = [nn.Linear(2, 2, device=device) for device in ("cuda", "cpu")]
+        groups = [decaying_sgd(model, lr=0.1, weight_decay=0.0).param_groups for model in models]
+    assert [[group["fused"] for group in each] for each in groups] == [[True, True], [None, None]]
+
+
+def recordable():
+    """A model, its optimiser, and what it learns from at which rates."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+
+    def examples(step):
+        rng = torch.Generator().manual_seed(step)
+        return torch.randn(6, 3, generator=rng), torch.randint(2, (6,), generator=rng)
+
+    def rate(step):
+        return [0.5 / (1 + step), 0.1 * step]
+
+    return model, decaying_sgd(model, lr=9.0, weight_decay=0.01), examples, rate
+
+
 def test_a_recorded_descent_is_the_same_with_the_rates_of_both_groups():
-    def descended(means, guard=lambda function: function):
-        torch.manual_seed(0)
-        model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
-
-        def examples(step):
-            rng = torch.Generator().manual_seed(step)
-            return torch.randn(6, 3, generator=rng), torch.randint(2, (6,), generator=rng)
-
-        def rate(step):
-            return [0.5 / (1 + step), 0.1 * step]
-
-        optimizer = decaying_sgd(model, lr=9.0, weight_decay=0.01)
-        descend_(model, guard(examples), optimizer, guard(rate), 7, means=means)
-        return model.state_dict()
-
-    recorder = PlainRecorder()
-    found = descended(Means(recorder=recorder), recorder.guarded)
+    plain, optimizer, examples, rate = recordable()
+    descend_(plain, examples, optimizer, rate, 7)
+    model, optimizer, examples, rate = recordable()
+    recorder = StrictRecorder(optimizer)
+    means, guard = Means(recorder=recorder), recorder.guarded
+    descend_(model, guard(examples), optimizer, guard(rate), 7, means=means)
     assert (recorder.runs, recorder.recordings, recorder.replays) == (3, 1, 4)
-    torch.testing.assert_close(found, descended(Means()))
+    torch.testing.assert_close(model.state_dict(), plain.state_dict())
+
+
+def test_gradients_are_forgotten_before_a_recording_which_has_its_own():
+    model, optimizer, examples, rate = recordable()
+    recorder = StrictRecorder(optimizer)
+    descend_(model, examples, optimizer, rate, 3, means=Means(recorder=recorder))
+    assert all(weight.grad is not None for weight in model.parameters())
+    assert recorder.had_gradients == [], "nothing is recorded yet"
+    descend_(model, examples, optimizer, rate, 4, means=Means(recorder=recorder))
+    assert recorder.had_gradients == [False] * 6
+
+
+def test_rates_in_memory_lie_beside_the_weights():
+    optimizer = decaying_sgd(nn.Linear(2, 2, device="meta"), lr=0.1, weight_decay=0.0)
+    Strides(lambda inputs: None, optimizer, PlainRecorder())([0.1, 0.2], [])
+    assert [group["lr"].device.type for group in optimizer.param_groups] == ["meta", "meta"]
+
+
+def test_there_is_a_rate_for_each_group():
+    for recorder in (None, PlainRecorder()):
+        stride = Strides(
+            lambda inputs: None, decaying_sgd(nn.Linear(2, 2), lr=0.1, weight_decay=0.0), recorder
+        )
+        for rates in ([0.1], [0.1, 0.2, 0.3]):
+            with pytest.raises(ValueError, match="zip"):
+                stride(rates, [])
 
 
 def test_precision_surrounds_the_forward_pass():
@@ -96,3 +185,16 @@ def test_precision_surrounds_the_forward_pass():
         )
     assert seen == [torch.float32, torch.bfloat16]
     assert model.weight.dtype == torch.float32
+
+
+def test_the_loss_of_low_logits_is_not_low():
+    torch.manual_seed(0)
+    model, views, labels = nn.Linear(16, 10), torch.randn(64, 16), torch.arange(64) % 10
+    means = Means(lambda: torch.autocast("cpu", torch.bfloat16))
+    with means.precision():
+        logits = model(views)
+    loss = nn.functional.cross_entropy(logits.float(), labels)
+    (slope,) = torch.autograd.grad(loss, model.weight)
+    optimizer = torch.optim.SGD(model.parameters())
+    descend_(model, lambda step: (views, labels), optimizer, lambda step: [0.0], 1, means=means)
+    assert torch.equal(model.weight.grad, slope)

@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from semppl.nets.initialise import create_linear, initialise_
+from semppl.nets.encoder import create_encoder
+from semppl.nets.heads import Projected, create_head
+from semppl.nets.initialise import create_linear, initialise_, undrawn
 
 _CASES = [
     (lambda: nn.Linear(100, 400), 100),
@@ -66,3 +68,57 @@ def test_a_layer_from_a_generator_disturbs_no_other_draw():
     assert not torch.equal(one.weight, other.weight)
     assert one.weight.abs().max() <= 2 / 8
     assert not one.bias.any()
+
+
+def projected():
+    return Projected(create_encoder("resnet10", width=0.125), create_head(64, 8, 4))
+
+
+ANY = [
+    lambda: create_encoder("resnet10", width=0.125, stem="small", last_scale=0.5),
+    lambda: create_encoder("resnet50", width=0.25, padding="same"),
+    lambda: create_encoder("resnet50", width=0.25, sk=True),
+    lambda: create_encoder("wrn28-2", width=0.5),
+    lambda: create_encoder("timm:test_resnet"),
+    lambda: create_encoder("timm:eva02_tiny_patch14_224"),
+    projected,
+]
+
+
+def tensors(network):
+    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
+
+
+@pytest.mark.parametrize("create", ANY)
+def test_filled_with_weights_it_has_every_tensor_of_the_network_that_was_saved(create):
+    saved = create()
+    for value in saved.state_dict().values():
+        value.copy_(torch.randn(value.shape) * 100)
+    again = undrawn(create)
+    again.load_state_dict(saved.state_dict())
+    mine, theirs = tensors(again), tensors(saved)
+    assert mine.keys() == theirs.keys()
+    assert all(torch.equal(value, theirs[name]) for name, value in mine.items())
+    assert all(value.requires_grad == theirs[name].requires_grad for name, value in mine.items())
+
+
+def test_one_of_them_has_tensors_that_are_not_saved():
+    """So that the test above speaks of them, too."""
+    network = create_encoder("timm:eva02_tiny_patch14_224")
+    assert tensors(network).keys() - network.state_dict().keys()
+
+
+def test_no_weights_are_drawn_inside_and_all_are_afterwards(monkeypatch):
+    drawn, real = [], nn.init.trunc_normal_
+
+    def spy(weight, **how):
+        drawn.append(weight)
+        return real(weight, **how)
+
+    monkeypatch.setattr(nn.init, "trunc_normal_", spy)
+    undrawn(projected)
+    with pytest.raises(ZeroDivisionError):
+        undrawn(lambda: 1 / 0)
+    assert not drawn
+    network = projected()
+    assert len(drawn) == sum(isinstance(layer, nn.Conv2d | nn.Linear) for layer in network.modules())

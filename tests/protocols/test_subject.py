@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
-from tests.conftest import save_stripes, tiny_config
+from tests.conftest import CPU, save_stripes, tiny_config
 
 from semppl.config import DataConfig
 from semppl.core.errors import UserError
@@ -14,6 +14,7 @@ from semppl.core.rundir import RunDirectory
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.subject import load_subject
 from semppl.protocols.task import build_task
+from semppl.train.build import build_networks
 from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
 from semppl.train.pretrain import pretrain
 
@@ -29,6 +30,43 @@ def test_weights_are_those_of_the_checkpoint_and_facts_say_which(trained, subjec
     assert len(facts["checkpoint_sha256"]) == 64
     assert facts["environment"]["packages"]["torch"]
     assert subject.classes == 3
+
+
+def test_no_weights_are_drawn_where_the_checkpoint_has_all(trained, subject_of, monkeypatch):
+    def draw(*_, **__):
+        raise AssertionError("these would be replaced")
+
+    monkeypatch.setattr(torch.nn.init, "trunc_normal_", draw)
+    assert subject_of(trained).projected
+
+
+def without(trained, folder, *prefixes):
+    """The checkpoint, but for weights of those names."""
+    content = load_checkpoint(newest_checkpoint(trained))
+    online = content["state"]["online"]
+    kept = {name: value for name, value in online.items() if not name.startswith(prefixes)}
+    content["state"]["online"] = kept
+    torch.save(content, folder / "step-00000012.ckpt")
+    return folder / "step-00000012.ckpt", kept
+
+
+def test_a_projector_that_the_weights_lack_is_drawn_from_the_seed(trained, subject_of, tmp_path):
+    file, kept = without(trained, tmp_path, "projector.")
+    subject = subject_of(trained, checkpoint=file)
+    assert not subject.projected
+    mine = subject.online.state_dict()
+    assert all(torch.equal(value, mine[name]) for name, value in kept.items())
+    start = build_networks(subject.desk.config, CPU)[0].projector.state_dict()
+    assert all(torch.equal(value, mine[f"projector.{name}"]) for name, value in start.items())
+
+
+@pytest.mark.parametrize(
+    "lost", [("encoder.conv1.weight",), ("projector.3.weight",), ("encoder.conv1.weight", "projector.")]
+)
+def test_weights_that_do_not_fit_are_one_line(trained, subject_of, tmp_path, lost):
+    file, _ = without(trained, tmp_path, *lost)
+    with pytest.raises(UserError, match=r"its weights do not fit the network of the run's config\.yaml"):
+        subject_of(trained, checkpoint=file)
 
 
 def test_an_older_checkpoint_can_be_asked_for(trained, subject_of):

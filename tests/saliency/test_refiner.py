@@ -213,6 +213,8 @@ def test_saved_and_loaded_it_answers_the_same(tmp_path):
     assert again.size == SIDE
     assert not again.net.training
     assert torch.equal(again(images), refine(images))
+    saved = refine.net.state_dict()
+    assert all(torch.equal(value, saved[name]) for name, value in again.net.state_dict().items())
 
 
 @pytest.mark.parametrize(

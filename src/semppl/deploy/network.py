@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self, final
 
@@ -15,6 +16,7 @@ from semppl.config import NetConfig, required
 from semppl.data.files import pixels_of
 from semppl.data.image import read_image
 from semppl.nets.encoder import create_encoder
+from semppl.nets.initialise import undrawn
 from semppl.views.preprocessing import Preprocessing
 from semppl.views.whole import whole_view
 
@@ -38,13 +40,15 @@ class Architecture:
 
     def create(self, weights: Mapping[str, Tensor]) -> nn.Module:
         """The encoder with given weights, in evaluation mode."""
-        encoder = create_encoder(
+        create = partial(
+            create_encoder,
             self.encoder,
             width=self.width,
             sk=self.sk,
             stem=self.stem,  # type: ignore[arg-type]  # checked there
             padding=self.padding,  # type: ignore[arg-type]  # checked there
         )
+        encoder = undrawn(create)
         encoder.load_state_dict(weights)
         return encoder.eval()
 

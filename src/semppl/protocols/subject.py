@@ -21,6 +21,7 @@ from semppl.data.splits import digest, split_table
 from semppl.data.transfer import Transfer
 from semppl.evaluate.metrics import Metrics, measure_answers
 from semppl.nets.heads import Projected
+from semppl.nets.initialise import undrawn
 from semppl.protocols.desk import Desk
 from semppl.protocols.relabel import require_unseen, with_labels
 from semppl.protocols.scored import weakest
@@ -33,7 +34,7 @@ from semppl.train.checkpoint import load_checkpoint, newest_checkpoint, required
 from semppl.train.device import choose_device, describe_device
 from semppl.train.prepare import load_for
 from semppl.train.ranks import ALONE, Ranks
-from semppl.train.state import load_online_
+from semppl.train.state import has_projector, load_online_
 from semppl.views.preprocessing import Preprocessing
 
 FEATURES: Final = "features"
@@ -126,7 +127,11 @@ def _network(
         raise UserError(f"{file}: holds no target network: leave --network out")
     # weights come from the checkpoint, so none need to be had from elsewhere
     own = replace(config, net=replace(config.net, pretrained=False))
-    online, _ = build_networks(own, device)
+
+    def create() -> Projected:
+        return build_networks(own, device)[0]
+
+    online = undrawn(create) if has_projector(weights) else create()
     try:
         return online, load_online_(online, weights)
     except RuntimeError as error:

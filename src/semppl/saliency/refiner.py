@@ -22,6 +22,7 @@ from torch import Tensor
 from semppl.core.errors import UserError
 from semppl.core.rng import generator, stream
 from semppl.core.rundir import write_atomically
+from semppl.nets.initialise import undrawn
 from semppl.saliency.cut import cut_part
 from semppl.saliency.network import Segmenter
 from semppl.saliency.score import BETA2
@@ -75,7 +76,7 @@ class Refiner:
     @classmethod
     def load(cls, path: Path, device: torch.device) -> "Refiner":
         """Back again."""
-        content, net = _loaded(path) or {}, Segmenter(1)
+        content, net = _loaded(path) or {}, undrawn(lambda: Segmenter(1))
         try:
             net.load_state_dict(content["net"])
             size = int(content["size"])

@@ -107,9 +107,14 @@ class TrainState:
         return fresh
 
 
+def has_projector(weights: dict[str, Tensor]) -> bool:
+    """Weights from elsewhere may be those of an encoder alone."""
+    return any(name.startswith(_PROJECTOR) for name in weights)
+
+
 def load_online_(online: Projected, weights: dict[str, Tensor]) -> bool:
-    """Fill f and g; weights from elsewhere may be those of an encoder alone, and g then stays: False."""
-    if any(name.startswith(_PROJECTOR) for name in weights):
+    """Fill f and g; where g has no weights it stays: False."""
+    if has_projector(weights):
         online.load_state_dict(weights)
         return True
     own = {name: value for name, value in online.state_dict().items() if name.startswith(_PROJECTOR)}
