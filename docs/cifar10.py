@@ -1,23 +1,31 @@
-"""All runs behind docs/results/cifar10.md, and the page: `python docs/cifar10.py cifar10.npz`.
+"""All runs behind docs/results/cifar10.md, and the page: `.venv/bin/python docs/cifar10.py cifar10.npz`.
 
-Hours of a GPU; so it can be stopped and goes on, several runs at a time (`--jobs`), and a lent GPU is left in
-time (`--minutes`). What is finished is not repeated: neither what lies in `runs/cifar10`, nor what is kept
-beside the page, in docs/results/cifar10. `--list` prints the commands and runs nothing.
+Hours of a GPU; so it can be stopped at any time and goes on, with several runs at a time (`--jobs`), and
+leaves a lent GPU in time (`--minutes`). After each run the page is written anew, and small copies of what it
+was made from are kept beside it, in docs/results/cifar10: what has its copy there is not repeated, on no
+machine. `--list` prints the commands and runs nothing.
 """
 
 import argparse
+import math
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
+
+import yaml
+
+from semppl.parse import parse
 
 RESULTS = Path(__file__).parent / "results"
 PAGE, PUBLISHED, KEPT = RESULTS / "cifar10.md", RESULTS / "cifar10-published.csv", RESULTS / "cifar10"
@@ -29,9 +37,6 @@ LABELS = {
     40: (4, "cifar10-40"),
 }
 SEEDS = (0, 1, 2)
-FROZEN = "--protocol knn linear"
-SUPERVISED = "--protocol supervised"
-CONSISTENT = "--protocol finetune --consistency --epochs 150"
 # that of the published rows
 PUBLISHED_NETWORK = "--encoder wrn28-2"
 # half as long: rows that take the method apart. The target follows as it would by itself in so many steps
@@ -41,15 +46,41 @@ BASES = {
     "byol": "--method.objective byol --method.negatives None",
 }
 PARTS = {"given": "--method.labels given", "oracle": "--method.labels oracle"}
-# beyond the paper, each with a row of its own; measured where labels are few
-BEYOND = {
+# with all votes, as in the paper, and with switches beyond it; measured where labels are few
+SWITCHES = {
     "all-votes": "--method.minimum-votes 0",
     "weighted-votes": "--method.minimum-votes 0 --method.vote-power 4",
     "five-positives": "--method.positives 5",
     "balanced": "--data.balance-labels True",
 }
-AVERAGED = "--protocol knn linear --network target --name target"
-TUNED = ("--protocol finetune", "--protocol finetune --confident 0.95 --epochs 10 --name confident")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A call of evaluate."""
+
+    protocols: tuple[str, ...]
+    flags: str = ""
+    name: str = ""
+
+    def files(self) -> dict[str, str]:
+        """Protocol → the file that it leaves."""
+        return {each: f"{each}-{self.name}.json" if self.name else f"{each}.json" for each in self.protocols}
+
+    def words(self) -> list[str]:
+        """Its arguments but for the run."""
+        return [
+            "--protocol",
+            *self.protocols,
+            *self.flags.split(),
+            *(["--name", self.name] if self.name else []),
+        ]
+
+
+FROZEN = Evaluation(("knn", "linear"))
+CONSISTENT = Evaluation(("finetune",), "--consistency --epochs 150", "consistency")
+AVERAGED = replace(FROZEN, flags="--network target", name="target")
+CONFIDENT = Evaluation(("finetune",), "--confident 0.95 --epochs 10", "confident")
 
 
 @dataclass(frozen=True)
@@ -59,63 +90,87 @@ class Run:
     name: str
     train: str
     """Flags of pretrain."""
-    evaluations: tuple[str, ...]
-    """Flags of evaluate, one text for each call."""
+    evaluations: tuple[Evaluation, ...]
+
+    @property
+    def files(self) -> set[str]:
+        """Of all its results."""
+        return {file for each in self.evaluations for file in each.files().values()}
 
 
 def runs() -> Iterator[Run]:
     """The main rows first, seed by seed, and the network of others; then what takes the method apart."""
     for seed in SEEDS:
+        supervised = Evaluation(("supervised",), f"--seed {seed}")
         for labels in (4000, 250, 40, 500):
-            yield _semppl(labels, seed, "", "", (FROZEN, f"{CONSISTENT} --name consistency", SUPERVISED))
+            yield _semppl(labels, seed, "", "", (FROZEN, CONSISTENT, supervised))
         yield _without_labels("relicv2", seed, "", (FROZEN, CONSISTENT) if seed == 0 else (FROZEN,))
     for labels in (4000, 250, 40):
-        yield _semppl(labels, 0, "-wrn", PUBLISHED_NETWORK, (FROZEN, f"{CONSISTENT} --name consistency"))
+        yield _semppl(labels, 0, "-wrn", PUBLISHED_NETWORK, (FROZEN, CONSISTENT))
     yield _without_labels("relicv2-short", 0, SHORT, (FROZEN,))
     for base, flags in BASES.items():
         yield _without_labels(f"{base}-short", 0, f"{SHORT} {flags}", (FROZEN,))
     for labels in LABELS:
-        yield _semppl(labels, 0, "-short", SHORT, (FROZEN, AVERAGED, *TUNED))
+        yield _semppl(labels, 0, "-short", SHORT, (FROZEN, AVERAGED, Evaluation(("finetune",)), CONFIDENT))
         for name, flags in (BASES | PARTS).items():
             yield _semppl(labels, 0, f"-{name}-short", f"{SHORT} {flags}", (FROZEN,))
-    for name, flags in BEYOND.items():
+    for name, flags in SWITCHES.items():
         yield _semppl(250, 0, f"-{name}-short", f"{SHORT} {flags}", (FROZEN,))
 
 
-def _semppl(labels: int, seed: int, suffix: str, flags: str, evaluations: tuple[str, ...]) -> Run:
+def _semppl(labels: int, seed: int, suffix: str, flags: str, evaluations: tuple[Evaluation, ...]) -> Run:
     per_class, preset = LABELS[labels]
     train = f"--preset {preset} --labels-per-class {per_class} --seed {seed} {flags}"
     return Run(f"semppl-{labels}{suffix}-seed{seed}", train.strip(), evaluations)
 
 
-def _without_labels(name: str, seed: int, flags: str, evaluations: tuple[str, ...]) -> Run:
+def _without_labels(name: str, seed: int, flags: str, evaluations: tuple[Evaluation, ...]) -> Run:
     """It sees no label, so that one run serves all numbers of them."""
     train = f"--preset cifar10-4000 --seed {seed} --method.positives 0 {flags}"
     measured = [
-        f"{flags} --labels-per-class {per_class} --name {'consistency-' * (flags == CONSISTENT)}{labels}"
+        Evaluation(
+            each.protocols,
+            f"{each.flags} --labels-per-class {per_class}".strip(),
+            "-".join([*([each.name] if each.name else []), str(labels)]),
+        )
         for labels, (per_class, _) in LABELS.items()
-        for flags in evaluations
+        for each in evaluations
     ]
     return Run(f"{name}-seed{seed}", train.strip(), tuple(measured))
 
 
-def results(evaluation: str) -> list[str]:
-    """The files that a call of evaluate leaves."""
-    words = evaluation.split()
-    name = f"-{words[words.index('--name') + 1]}" if "--name" in words else ""
-    start = words.index("--protocol") + 1
-    end = next((i for i in range(start, len(words)) if words[i].startswith("--")), len(words))
-    return [f"{protocol}{name}.json" for protocol in words[start:end]]
+def found(run: Run, folder: Path) -> set[str]:
+    """Its results in a run directory or a copy; none where another run has taken its name."""
+    path = folder / run.name
+    files = {file for file in run.files if (path / "evaluations" / file).is_file()}
+    return files if files and (path / "config.yaml").is_file() and as_asked(run, path) else set()
 
 
-def missing(run: Run, out: Path) -> list[str]:
-    """Evaluations to be made: those that the run directory lacks; all of a run that is not there, unless its
-    copy beside the page has all of them, for a copy has no weights.
+def as_asked(run: Run, path: Path) -> bool:
+    """Whether every value that the run's flags and preset state is in its config.yaml."""
+    asked = asdict(parse(["pretrain", "cifar10.npz", *run.train.split()]).config)  # type: ignore[attr-defined]
+    return _within(asked | {"source": None}, yaml.safe_load((path / "config.yaml").read_text()))
+
+
+def _within(asked: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
+    return all(
+        _within(value, made[name]) if isinstance(value, Mapping) else value in (None, made[name])
+        for name, value in asked.items()
+    )
+
+
+def missing(run: Run, out: Path) -> list[Evaluation]:
+    """What is left to measure: nothing where the copy beside the page is complete, wherever it came from; of
+    others what the run directory lacks, for a copy has no weights.
     """
-    there = (out / run.name / "config.yaml").is_file()
-    folder = (out if there else KEPT) / run.name / "evaluations"
-    lacks = [each for each in run.evaluations if not all((folder / file).is_file() for file in results(each))]
-    return lacks if there or not lacks else list(run.evaluations)
+    if found(run, KEPT) == run.files:
+        return []
+    done = found(run, out)
+    left = [
+        replace(each, protocols=tuple(name for name, file in each.files().items() if file not in done))
+        for each in run.evaluations
+    ]
+    return [each for each in left if each.protocols]
 
 
 def commands(run: Run, data: str, out: Path) -> Iterator[list[str]]:
@@ -123,86 +178,168 @@ def commands(run: Run, data: str, out: Path) -> Iterator[list[str]]:
     path = out / run.name
     if todo := missing(run, out):
         goes_on = (path / "config.yaml").is_file()
-        train = ["--resume"] if goes_on else [data, *run.train.split()]
-        yield ["pretrain", *train, "--out", str(path)]
+        yield ["pretrain", *(["--resume"] if goes_on else [data, *run.train.split()]), "--out", str(path)]
     for each in todo:
-        yield ["evaluate", str(path), *each.split()]
+        yield ["evaluate", str(path), *each.words()]
 
 
-def work(run: Run, data: str, out: Path, may_start: Callable[[], bool]) -> None:
-    """Its commands one after the other, with all they say in a log."""
-    for arguments in commands(run, data, out):
-        if not may_start():
-            return
-        began = time.monotonic()
-        with (out / f"{run.name}.log").open("a") as log:
+class Workshop:
+    """Runs some at a time, until it is told to stop."""
+
+    def __init__(self, data: str, out: Path, end: float = math.inf) -> None:
+        """`end` is when it stops by itself, by the clock that counts seconds."""
+        self.failed, self.stopped = list[str](), False
+        self._data, self._out, self._end = data, out, end
+        self._lock, self._page = threading.Lock(), threading.Lock()
+        self._children: set[subprocess.Popen[bytes]] = set()
+
+    def stop(self) -> None:
+        """Start nothing more; what runs writes its checkpoint, as after Ctrl-C, and ends at once if it hears
+        it again.
+        """
+        with self._lock:
+            self.stopped = True
+            for child in self._children:
+                child.send_signal(signal.SIGINT)
+
+    def look(self) -> None:
+        """Stop when it is time to."""
+        if time.monotonic() >= self._end and not self.stopped:
+            self.stop()
+
+    def work(self, run: Run) -> None:
+        """Its commands one after the other. A training that fails ends it, an evaluation does not."""
+        try:
+            for arguments in commands(run, self._data, self._out):
+                status = self._call(run, arguments)
+                if status is None or (status and arguments[0] == "pretrain"):
+                    return
+            self.write_page()
+        except OSError as error:
+            self._fail(f"{run.name}: {error}")
+
+    def _call(self, run: Run, arguments: list[str]) -> int | None:
+        """The status; None where we were told to stop. All that is said goes to a log."""
+        began, file = time.monotonic(), self._out / f"{run.name}.log"
+        self.look()
+        if self.stopped:
+            return None
+        with file.open("a") as log:
             log.write(f"$ semppl {shlex.join(arguments)}\n")
             log.flush()
-            status = subprocess.call([sys.executable, "-m", "semppl", *arguments], stdout=log, stderr=log)
+            with self._lock:
+                if self.stopped:
+                    return None
+                # out of our group, so that Ctrl-C reaches it through us alone
+                child = subprocess.Popen(
+                    _semppl_of(arguments), stdout=log, stderr=log, start_new_session=True
+                )
+                self._children.add(child)
+            status = child.wait()
+        with self._lock:
+            self._children.discard(child)
+        if self.stopped and status:
+            return None
         print(f"{run.name}: {arguments[0]}, status {status}, {time.monotonic() - began:.0f} s", flush=True)
         if status:
-            print(f"{run.name}: see {log.name}", flush=True)
-            return
+            self._fail(f"{run.name}: semppl {shlex.join(arguments)} failed, see {file}")
+        return status
+
+    def write_page(self) -> None:
+        """From runs and copies, whichever has more results; once more from the copies alone, which readers
+        have.
+        """
+        with self._page:
+            for names in (first_report(self._out), second_report()):
+                if names and subprocess.call(_semppl_of(names), stdout=subprocess.DEVNULL):
+                    self._fail(f"no page: semppl {shlex.join(names)} failed")
+                    return
+
+    def _fail(self, line: str) -> None:
+        self.failed.append(line)
+        print(line, flush=True)
 
 
-def evaluated(out: Path) -> list[Path]:
-    """Runs of which something was measured, or their copies where the run is not there."""
-    places = [[folder / run.name for folder in (out, KEPT)] for run in runs()]
-    found = (next((each for each in place if (each / "evaluations").is_dir()), None) for place in places)
-    return [place for place in found if place]
+def _semppl_of(arguments: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "semppl", *arguments]
 
 
-def report(found: Sequence[Path]) -> list[str]:
-    """The command that makes the page and keeps small copies of the runs beside it."""
-    page, beside, kept = map(os.path.relpath, (PAGE, PUBLISHED, KEPT))
-    return ["report", *map(os.path.relpath, found), "--table", page, "--beside", beside, "--keep", kept]
+def first_report(out: Path) -> list[str]:
+    """Keeps what is new. A copy of an earlier training that was measured less makes room."""
+    places = []
+    for run in runs():
+        fresh, kept = found(run, out), found(run, KEPT)
+        if len(fresh) > len(kept):
+            places.append(out / run.name)
+            shutil.rmtree(KEPT / run.name, ignore_errors=True)
+        elif kept:
+            places.append(KEPT / run.name)
+    return [*_report(places), "--keep", os.path.relpath(KEPT)] if places else []
 
 
-def work_through(chosen: Sequence[Run], flags: argparse.Namespace) -> None:
-    """Some at a time, in their order."""
+def second_report() -> list[str]:
+    """The page as it stays."""
+    places = [KEPT / run.name for run in runs() if found(run, KEPT)]
+    return _report(places) if places else []
+
+
+def _report(places: Sequence[Path]) -> list[str]:
+    page, beside = map(os.path.relpath, (PAGE, PUBLISHED))
+    return ["report", *map(os.path.relpath, places), "--table", page, "--beside", beside]
+
+
+def print_commands(chosen: Sequence[Run], data: str, out: Path) -> None:
+    """For reading, and for whoever would rather run them one by one."""
+    for run in chosen:
+        print(f"semppl pretrain {data} {run.train} --out {out / run.name}")
+        for each in run.evaluations:
+            print(f"semppl evaluate {out / run.name} {shlex.join(each.words())}")
+
+
+def work_through(chosen: Sequence[Run], flags: argparse.Namespace) -> list[str]:
+    """Some at a time, in their order; gives what failed."""
     flags.out.mkdir(parents=True, exist_ok=True)
-    end, stopped = time.monotonic() + 60 * flags.minutes, threading.Event()
-
-    def may_start() -> bool:
-        return time.monotonic() < end and not stopped.is_set()
-
+    workshop = Workshop(flags.data, flags.out, time.monotonic() + 60 * flags.minutes)
     with ThreadPoolExecutor(flags.jobs) as pool:
-        jobs = [pool.submit(work, run, flags.data, flags.out, may_start) for run in chosen]
-        try:
-            for job in jobs:
-                job.result()
-        except (
-            KeyboardInterrupt
-        ):  # it reached the runs, too: they write their checkpoints, or end at a second one
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            stopped.set()
-            print("stopping: the same command goes on", flush=True)
+        jobs = [pool.submit(workshop.work, run) for run in chosen]
+        busy = True
+        while busy:
+            try:
+                busy = bool(wait(jobs, timeout=0.5).not_done)
+                workshop.look()
+            except KeyboardInterrupt:
+                workshop.stop()
+                print("stopping: the same command goes on", flush=True)
+    for job in jobs:
+        job.result()
+    workshop.write_page()
+    return workshop.failed
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Train, measure, and write the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    about = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=about)
     parser.add_argument("data", help="CIFAR-10 as an npz file: see docs/reproduce.md")
     parser.add_argument("--out", type=Path, default=Path("runs/cifar10"), help="for the run directories")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
-    parser.add_argument("--only", nargs="*", default=["*"], help="names of runs, * for any letters")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="start nothing after so many")
+    parser.add_argument("--only", nargs="+", default=["*"], help="names of runs, * for any letters")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="stop after so many")
     parser.add_argument("--list", action="store_true", help="print all commands, and run nothing")
     flags = parser.parse_args(words)
-    if not flags.list and not Path(flags.data).is_file():
-        parser.error(f"{flags.data}: no such file")
     chosen = [run for run in runs() if any(fnmatchcase(run.name, each) for each in flags.only)]
+    if flags.jobs < 1 or not flags.minutes >= 0:
+        parser.error("--jobs must be at least 1, and --minutes at least 0")
+    if not chosen:
+        parser.error(f"--only {shlex.join(flags.only)}: no run has such a name, see --list")
     if flags.list:
-        for run in chosen:
-            print(f"semppl pretrain {flags.data} {run.train} --out {flags.out / run.name}")
-            for each in run.evaluations:
-                print(f"semppl evaluate {flags.out / run.name} {each}")
+        print_commands(chosen, flags.data, flags.out)
         return
-    work_through(chosen, flags)
-    if found := evaluated(flags.out):
-        subprocess.call([sys.executable, "-m", "semppl", *report(found)])
+    if not Path(flags.data).is_file():
+        parser.error(f"{flags.data}: no such file")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if work_through(chosen, flags):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

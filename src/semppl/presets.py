@@ -68,10 +68,10 @@ def cifar10_4000() -> Config:
 
 
 def cifar10_250() -> Config:
-    """CIFAR-10 with 25 labels for each class, and for 50: as `cifar10_4000`, with a lighter semantic loss.
+    """CIFAR-10 with 25 labels for each class: as `cifar10_4000`, with a lighter semantic loss.
 
     One image of 16 in a batch is a labelled one (by chance it would be one of 200), and the queue holds what
-    the last 20 steps put into it. Chosen in the same way.
+    the last 20 steps put into it. It was tried on the same validation images, and little else was.
     """
     data = DataConfig(labels_per_class=25, labelled_fraction=1 / 16)
     return _cifar10(data, alpha=0.5, queue_capacity=640)

@@ -1,15 +1,17 @@
 """docs/cifar10.py: every command behind the page of results can run, and what is finished is not repeated."""
 
 import importlib.util
+import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from semppl.config import Config
+from semppl.config import Config, to_yaml
 from semppl.core.rundir import RunDirectory
 from semppl.parse import parse
 from semppl.protocols.results import result_file
@@ -30,26 +32,53 @@ def script(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def calls(monkeypatch):
-    """What would run, with the status it ends with."""
-    calls = SimpleNamespace(made=[], ends={})
+def out(tmp_path):
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out"
 
-    def call(arguments, **_):
-        calls.made.append(arguments[3:])
-        return calls.ends.get(arguments[3], 0)
 
-    monkeypatch.setattr(subprocess, "call", call)
-    return calls
+@pytest.fixture
+def one(script):
+    evaluations = (script.FROZEN, script.CONSISTENT)
+    return script.Run("one", "--preset cifar10-40 --labels-per-class 4 --seed 3", evaluations)
+
+
+@pytest.fixture
+def made(monkeypatch, one, script):
+    """What was called, in order; `does` says what a call does before it gives its status."""
+    made = SimpleNamespace(calls=[], does=lambda arguments: 0)
+
+    class Child:
+        def __init__(self, arguments, *, start_new_session, **_):
+            assert start_new_session
+            made.calls.append(arguments[3:])
+            self._arguments = arguments[3:]
+
+        def wait(self):
+            return made.does(self._arguments)
+
+        def send_signal(self, signum):
+            made.calls.append(["signal", signum])
+
+    monkeypatch.setattr(subprocess, "Popen", Child)
+    monkeypatch.setattr(subprocess, "call", lambda arguments, **_: made.calls.append(arguments[3:]) or 0)
+    monkeypatch.setattr(script, "runs", lambda: iter([one]))
+    return made
 
 
 def config_of(run) -> Config:
-    return resolved(parse(["pretrain", "c.npz", *run.train.split()]).config, image_size=32, num_images=50_000)
+    given = parse(["pretrain", "c.npz", *run.train.split()]).config
+    return resolved(given, image_size=32, num_images=50_000)
 
 
-def touch(folder, *files):
-    (folder / "evaluations").mkdir(parents=True, exist_ok=True)
+def put(folder, run, *files, **changes):
+    """A run directory, or a copy of one, with results."""
+    path = folder / run.name
+    (path / "evaluations").mkdir(parents=True, exist_ok=True)
+    (path / "config.yaml").write_text(to_yaml(replace(config_of(run), **changes)))
     for file in files:
-        (folder / "evaluations" / file).write_text("{}")
+        (path / "evaluations" / file).write_text("{}")
+    return path
 
 
 def test_every_command_is_one_that_can_run(script):
@@ -58,20 +87,20 @@ def test_every_command_is_one_that_can_run(script):
         assert config.net.encoder == ("wrn28-2" if "-wrn" in run.name else "resnet18")
         assert config.total_steps(50_000) in (19_531, 9_765)
         for each in run.evaluations:
-            flags = parse(["evaluate", "RUN", *each.split()])
+            flags = parse(["evaluate", "RUN", *each.words()])
             check_flags(flags)
-            files = [
-                result_file(RunDirectory(Path()), name, flags.name).name for name in wanted_protocols(flags)
-            ]
-            assert script.results(each) == files
+            written = {
+                name: result_file(RunDirectory(Path()), name, flags.name).name
+                for name in wanted_protocols(flags)
+            }
+            assert each.files() == written
 
 
 def test_no_two_runs_and_no_two_results_share_a_place(script):
     names = [run.name for run in script.runs()]
     assert len(names) == len(set(names))
     for run in script.runs():
-        files = [file for each in run.evaluations for file in script.results(each)]
-        assert len(files) == len(set(files))
+        assert len(run.files) == sum(len(each.protocols) for each in run.evaluations)
 
 
 @pytest.mark.parametrize("labels", [4000, 500, 250, 40])
@@ -91,7 +120,17 @@ def test_every_row_is_there_for_each_number_of_labels(script, labels):
     assert found == bases | parts | seeds
 
 
-def test_every_switch_beyond_the_paper_has_a_row_that_differs_in_it_alone(script):
+def test_labels_alone_are_trained_with_the_seed_of_the_row(script):
+    seeds = {
+        run.name: parse(["evaluate", "RUN", *each.words()]).seed
+        for run in script.runs()
+        for each in run.evaluations
+        if each.protocols == ("supervised",)
+    }
+    assert seeds == {f"semppl-{labels}-seed{seed}": seed for labels in script.LABELS for seed in script.SEEDS}
+
+
+def test_every_switch_has_a_row_that_differs_in_it_alone(script):
     by_name = {run.name: config_of(run) for run in script.runs()}
     plain = by_name["semppl-250-short-seed0"]
     expected = {
@@ -100,7 +139,7 @@ def test_every_switch_beyond_the_paper_has_a_row_that_differs_in_it_alone(script
         "five-positives": {"positives": 5},
         "balanced": {},
     }
-    assert script.BEYOND.keys() == expected.keys()
+    assert script.SWITCHES.keys() == expected.keys()
     for name, changes in expected.items():
         data = replace(plain.data, balance_labels=name == "balanced")
         assert by_name[f"semppl-250-{name}-short-seed0"] == replace(
@@ -108,63 +147,130 @@ def test_every_switch_beyond_the_paper_has_a_row_that_differs_in_it_alone(script
         )
 
 
-def test_what_is_finished_is_not_repeated(script, tmp_path):
-    run = script.Run("one", "--seed 0", ("--protocol knn linear", "--protocol finetune --name c"))
-    out, place = tmp_path / "out", tmp_path / "out" / "one"
-    assert script.missing(run, out) == list(run.evaluations)
-    touch(place, "knn.json", "finetune-c.json")
-    (place / "config.yaml").write_text("")
-    assert script.missing(run, out) == ["--protocol knn linear"]
-    assert list(script.commands(run, "c.npz", out)) == [
-        ["pretrain", "--resume", "--out", str(place)],
-        ["evaluate", str(place), "--protocol", "knn", "linear"],
-    ]
-    touch(place, "linear.json")
-    assert script.missing(run, out) == []
-    assert list(script.commands(run, "c.npz", out)) == []
+def test_what_is_finished_is_not_repeated(script, one, out):
+    assert script.missing(one, out) == list(one.evaluations)
+    path = put(out, one, "knn.json", "finetune-consistency.json")
+    assert list(script.commands(one, "c.npz", out)) == [
+        ["pretrain", "--resume", "--out", str(path)],
+        ["evaluate", str(path), "--protocol", "linear"],
+    ], "the protocol that is there would be refused"
+    put(out, one, "linear.json")
+    assert list(script.commands(one, "c.npz", out)) == []
 
 
-def test_a_copy_counts_as_a_whole_for_it_has_no_weights(script, tmp_path):
-    run = script.Run("one", "--seed 0", ("--protocol knn", "--protocol linear"))
-    touch(script.KEPT / "one", "knn.json")
-    assert script.missing(run, tmp_path / "out") == list(run.evaluations)
-    first, *_ = script.commands(run, "c.npz", tmp_path / "out")
-    assert first == ["pretrain", "c.npz", "--seed", "0", "--out", str(tmp_path / "out" / "one")]
-    touch(script.KEPT / "one", "linear.json")
-    assert script.missing(run, tmp_path / "out") == []
+def test_a_copy_counts_where_it_is_complete_for_it_has_no_weights(script, one, out):
+    put(script.KEPT, one, "knn.json", "linear.json")
+    assert script.missing(one, out) == list(one.evaluations)
+    first, *_ = script.commands(one, "c.npz", out)
+    assert first == ["pretrain", "c.npz", *one.train.split(), "--out", str(out / "one")]
+    put(out, one, "knn.json")
+    put(script.KEPT, one, "finetune-consistency.json")
+    assert script.missing(one, out) == []
 
 
-def test_a_run_ends_with_its_first_failure_and_starts_nothing_too_late(script, tmp_path, calls, capsys):
-    run = script.Run("one", "--seed 0", ("--protocol knn", "--protocol linear"))
-    calls.ends["pretrain"] = 2
-    script.work(run, "c.npz", tmp_path, lambda: True)
-    assert [each[0] for each in calls.made] == ["pretrain"]
-    assert "one: pretrain, status 2" in capsys.readouterr().out
-    assert "$ semppl pretrain c.npz --seed 0" in (tmp_path / "one.log").read_text()
-    script.work(run, "c.npz", tmp_path, lambda: False)
-    assert len(calls.made) == 1
-    calls.ends.clear()
-    script.work(run, "c.npz", tmp_path, lambda: True)
-    assert [each[0] for each in calls.made[1:]] == ["pretrain", "evaluate", "evaluate"]
+def test_results_of_another_configuration_are_not_those_of_the_run(script, one, out):
+    put(script.KEPT, one, *one.files, epochs=100.0)
+    assert script.missing(one, out) == list(one.evaluations)
+    put(script.KEPT, one, *one.files, device="cuda:1")
+    assert script.missing(one, out) == list(one.evaluations), "every value that was asked for counts"
+    put(script.KEPT, one, *one.files, source="elsewhere.npz")
+    assert script.missing(one, out) == []
 
 
-def test_a_missing_file_is_one_line_and_nothing_runs(script, tmp_path, calls, monkeypatch, capsys):
+def test_a_failed_training_ends_its_run_a_failed_evaluation_does_not(script, one, out, made):
+    made.does = lambda arguments: 2
+    workshop = script.Workshop("c.npz", out)
+    workshop.work(one)
+    assert [each[0] for each in made.calls] == ["pretrain"]
+    assert len(workshop.failed) == 1
+    assert "$ semppl pretrain c.npz --preset cifar10-40" in (out / "one.log").read_text()
+    made.calls.clear()
+    made.does = lambda arguments: 2 if "knn" in arguments else 0
+    workshop.work(one)
+    assert [each[0] for each in made.calls] == ["pretrain", "evaluate", "evaluate"]
+    assert len(workshop.failed) == 2
+    assert "--protocol knn linear failed" in workshop.failed[-1]
+
+
+def test_a_log_that_cannot_be_written_is_one_line(script, one, out, made):
+    (out / "one.log").mkdir()
+    workshop = script.Workshop("c.npz", out)
+    workshop.work(one)
+    assert (made.calls, len(workshop.failed)) == ([], 1)
+
+
+def test_after_stop_nothing_begins_and_what_runs_is_told(script, one, out, made):
+    workshop = script.Workshop("c.npz", out)
+    begun, told = threading.Event(), threading.Event()
+
+    def wait(arguments):
+        begun.set()
+        assert told.wait(60)
+        return 130
+
+    made.does = wait
+    thread = threading.Thread(target=workshop.work, args=(one,))
+    thread.start()
+    assert begun.wait(60)
+    workshop.stop()
+    told.set()
+    thread.join(60)
+    assert [each[0] for each in made.calls] == ["pretrain", "signal"]
+    assert made.calls[1] == ["signal", signal.SIGINT]
+    assert workshop.failed == []
+    workshop.work(one)
+    assert len(made.calls) == 2
+
+
+def test_the_page_takes_whatever_has_more_results_and_stays_one_of_copies(
+    script, one, out, made, monkeypatch
+):
+    monkeypatch.chdir(out.parent)
+    workshop = script.Workshop("c.npz", out)
+    workshop.write_page()
+    assert made.calls == []
+    put(out, one, "knn.json")
+    kept = put(script.KEPT, one, "knn.json", "linear.json")
+    workshop.write_page()
+    assert [words[:2] for words in made.calls] == 2 * [["report", "kept/one"]]
+    assert kept.is_dir()
+    put(out, one, *one.files)
+    made.calls.clear()
+    workshop.write_page()
+    (words,) = made.calls
+    flags = parse(words)
+    assert (words[1], flags.keep, flags.beside.resolve()) == ("out/one", Path("kept"), script.PUBLISHED)
+    assert not kept.exists(), "a copy of an earlier training makes room"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["c.npz"], "c.npz: no such file"),
+        (["{data}", "--jobs", "0"], "--jobs must be at least 1"),
+        (["{data}", "--minutes", "nan"], "--minutes at least 0"),
+        (["{data}", "--only", "nothing*"], "--only 'nothing*': no run has such a name"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_runs(script, tmp_path, made, monkeypatch, capsys, words, said):
     monkeypatch.chdir(tmp_path)
+    Path("data.npz").touch()
     with pytest.raises(SystemExit, match="2"):
-        script.main(["c.npz"])
-    assert "c.npz: no such file" in capsys.readouterr().err
-    assert (calls.made, list(tmp_path.iterdir())) == ([], [])
+        script.main([word.format(data="data.npz") for word in words])
+    assert said in capsys.readouterr().err
+    assert made.calls == []
+    assert [each.name for each in tmp_path.iterdir()] == ["data.npz"]
 
 
-def test_the_page_is_made_of_runs_and_of_copies_where_there_is_no_run(script, tmp_path, calls, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    touch(tmp_path / "out" / "semppl-40-seed0")
-    touch(script.KEPT / "semppl-40-seed0")
-    touch(script.KEPT / "relicv2-seed0")
-    (tmp_path / "c.npz").touch()
-    script.main(["c.npz", "--out", "out", "--only", "nothing"])
-    ((verb, *words),) = calls.made
-    assert (verb, words[:2]) == ("report", ["out/semppl-40-seed0", "kept/relicv2-seed0"])
-    flags = parse([verb, *words])
-    assert flags.keep == Path("kept")
-    assert flags.beside.resolve() == script.PUBLISHED
+def test_the_status_says_whether_something_failed_and_time_that_is_up_starts_nothing(
+    script, out, made, monkeypatch
+):
+    monkeypatch.chdir(out.parent)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    Path("data.npz").touch()
+    script.main(["data.npz", "--out", "out", "--minutes", "0"])
+    assert (made.calls, list(out.iterdir())) == ([], [])
+    made.does = lambda arguments: 1
+    with pytest.raises(SystemExit, match="1"):
+        script.main(["data.npz", "--out", "out"])
+    assert [each[0] for each in made.calls] == ["pretrain"]

@@ -69,7 +69,7 @@ def test_lines_by_hand(tmp_path):
         (50.0, configured(seed=0, method=relic, epochs=4.0)),
     )
     assert lines == [
-        "SemPPL − ReLICv2: +11.0 ± 1.0 (k-NN), +11.0 ± 1.0 (linear); over 2 paired seeds",
+        "SemPPL − “ReLICv2, 10 epochs”: +11.0 ± 1.0 (k-NN), +11.0 ± 1.0 (linear); over 2 paired seeds",
         "SemPPL − “SemPPL − pseudo-labels”: +30.0 (k-NN), +30.0 (linear); over 1 paired seed",
         "“SemPPL, oracle labels” − SemPPL: +5.0 (k-NN), +5.0 (linear); over 1 paired seed",
     ], "other epochs and other objectives do not compare"

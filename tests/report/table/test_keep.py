@@ -41,10 +41,19 @@ def test_a_copy_of_each_run_under_its_name(runs, folder, tmp_path):
 
 def test_a_later_state_replaces_a_copy(runs, folder):
     kept(runs, folder)
-    (runs[0] / "evaluations" / "knn.json").rename(runs[0] / "evaluations" / "knn-x.json")
+    result = runs[0] / "evaluations" / "knn.json"
+    result.with_name("knn-x.json").write_bytes(result.read_bytes())
     kept(runs[:1], folder)
-    assert [each.name for each in (folder / "a" / "evaluations").iterdir()] == ["knn-x.json"]
+    assert {each.name for each in (folder / "a" / "evaluations").iterdir()} == {"knn.json", "knn-x.json"}
     assert sorted(each.name for each in folder.iterdir()) == ["a", "b"]
+
+
+def test_no_result_is_lost_with_an_earlier_state(runs, folder):
+    kept(runs, folder)
+    before, result = files(folder), runs[0] / "evaluations" / "knn.json"
+    result.rename(result.with_name("knn-x.json"))
+    refused(runs, folder, r"records/a has results that .*runs/a lacks \(knn.json\): move it away")
+    assert files(folder) == before
 
 
 def test_copies_stay_where_they_are_or_go_elsewhere(runs, folder, tmp_path):

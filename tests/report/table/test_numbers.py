@@ -45,8 +45,11 @@ def test_rows_of_one_name_have_pseudo_labels_of_their_own(tmp_path, monkeypatch)
         config = replace(configured(), epochs=epochs)
         found += numbers(tmp_path / str(epochs), config, {"knn": outcome(90.0)})
     monkeypatch.setattr("semppl.report.table.numbers.right_shares", lambda row: [10 * float(row.epochs)])
-    cells = [line.split(" | ")[4] for line in lines(page(found), "| SemPPL")[:2]]
+    text = page(found)
+    cells = [line.split(" | ")[4] for line in lines(text, "| SemPPL")[:2]]
     assert cells == ["50.0", "100.0"]
+    votes = [line.split(" | ")[0] for line in lines(text, "| SemPPL")[2:]]
+    assert votes == ["| SemPPL, 5 epochs", "| SemPPL, 10 epochs"]
 
 
 def test_fewer_seeds_than_the_row_has_are_said(tmp_path):

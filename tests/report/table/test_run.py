@@ -161,6 +161,11 @@ def test_the_page_of_kept_runs_is_the_same_but_for_paths(tmp_path, monkeypatch):
     copies = [Path("kept") / run.name for run in runs]
     again, words = said(copies, out, keep=Path("kept"))
     assert again.replace("kept/", "runs/") == first
+    made = again[again.index("## How each row was made") : again.index("## The command")]
+    commands = [line for line in made.splitlines() if line.startswith("semppl ")]
+    assert any("pretrain" in line for line in commands)
+    assert any("evaluate" in line for line in commands)
+    assert not any("kept/" in line for line in commands), "nobody trains in a copy"
     assert "kept: kept (0 copied, 0.0 kB)" in words
     assert again.endswith(f"semppl report {' '.join(map(str, copies))} --table x.md\n```\n")
     assert len(Path("kept/a-seed0/metrics.jsonl").read_text().splitlines()) < 150

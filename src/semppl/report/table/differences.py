@@ -30,7 +30,7 @@ def difference_lines(section: Section) -> list[str]:
             if (found := paired(ours.values(column), reference.values(column))) is not None
         ]
         if told:
-            names = f"{_quoted(ours.name)} − {_quoted(reference.name)}"
+            names = f"{_quoted(section.called(ours))} − {_quoted(section.called(reference))}"
             lines.append(f"{names}: {_said(told)}{_besides(ours, reference)}")
     return lines
 

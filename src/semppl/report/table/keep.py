@@ -7,7 +7,7 @@ from pathlib import Path
 from semppl.core.errors import RunError, UserError
 from semppl.core.staging import put_, staged
 from semppl.report.collect import Run, collect
-from semppl.report.table.record import is_record, same_run, strangers, write_record
+from semppl.report.table.record import is_record, results_of, same_run, strangers, write_record
 from semppl.report.text import plain
 
 
@@ -58,7 +58,10 @@ def _in_the_way(place: Path, run: Run) -> str:
         return "is no copy that --keep made"
     if more := strangers(place):
         return f"holds more than a copy ({plain(more[0])})"
-    return "" if same_run(run, collect(place)) else "is a copy of another run"
+    if not same_run(run, collect(place)):
+        return "is a copy of another run"
+    lost = sorted(results_of(place) - results_of(run.path))
+    return f"has results that {_said(run.path)} lacks ({plain(lost[0])})" if lost else ""
 
 
 def keep_(places: Mapping[Path, Run]) -> int:

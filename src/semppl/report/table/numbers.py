@@ -35,7 +35,7 @@ def section_parts(section: Section, published: Sequence[Published], title: str) 
         parts.append(
             markdown_table(("published", "epochs", "top-1", "source"), [cells(line) for line in lines])
         )
-    if tables := vote_tables([(cell(row.name), row) for row in section.rows]):
+    if tables := vote_tables([(cell(section.called(row)), row) for row in section.rows]):
         parts.append(
             "Pseudo-labels of the last epoch by the number of ballots that agree: per cent that are right, "
             "and in brackets the per cent of images with so many; mean over seeds."

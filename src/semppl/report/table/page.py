@@ -15,8 +15,9 @@ from semppl.report.table.settings import MADE_BY
 _ABOUT: Final = (
     "Top-1 accuracy in per cent: mean ± standard deviation over seeds, a number alone where there is one "
     "seed; the number of seeds in brackets where it is not the row's. Differences are ± their standard "
-    "error. Pseudo-labels: per cent that are right in the last epoch. Minutes are those of one run: of "
-    "training from the median speed of its steps, of fine-tuning with the choice of its settings."
+    "error. Pseudo-labels: per cent that are right in the last epoch. Minutes are those of one run, and more "
+    "where others ran on its device at the same time: of training from the median speed of its steps, of "
+    "fine-tuning with the choice of its settings."
 )
 
 
@@ -76,17 +77,11 @@ def _made(sections: Sequence[Section], titles: Sequence[str], names: Names) -> l
     parts, before = list[str](), dict[tuple[str, ...], str]()
     for section, title in zip(sections, titles, strict=True):
         for row in section.rows:
-            heading = f"{cell(row.name)}{_long(row, section)}, {title}"
+            heading = f"{cell(section.called(row))}, {title}"
             parts.append(f"### {heading}")
             parts += _trained(row, heading, names, before)
             parts.append(_block(evaluating(row.measurements, names)))
     return parts
-
-
-def _long(row: Row, section: Section) -> str:
-    """Epochs where nothing else tells two rows apart."""
-    alike = sum(each.name == row.name for each in section.rows) > 1
-    return f", {row.epochs} epochs" if alike else ""
 
 
 def _trained(row: Row, heading: str, names: Names, before: dict[tuple[str, ...], str]) -> list[str]:

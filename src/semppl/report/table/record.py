@@ -56,6 +56,11 @@ def strangers(path: Path) -> list[str]:
     ]
 
 
+def results_of(path: Path) -> set[str]:
+    """Names of the files with results in a run or a record of it."""
+    return {file.name for file in RunDirectory(path).evaluations.glob("*.json") if file.is_file()}
+
+
 def same_run(one: Run, other: Run) -> bool:
     """Whether both are states of one run: asked for the same, with the same first line of metrics, if both
     have any; its speed is like that of no other run.
@@ -69,11 +74,10 @@ def write_record(run: Run, folder: Path) -> None:
     again = is_record(run.path)
     for name in (*_WHOLE, *((_METRICS, KEPT) if again else ())):
         _copy(run.path / name, folder / name)
-    results = [file for file in sorted(RunDirectory(run.path).evaluations.glob("*.json")) if file.is_file()]
-    for file in results:
-        copied = folder / "evaluations" / file.name
+    for name in sorted(results_of(run.path)):
+        copied = folder / "evaluations" / name
         copied.parent.mkdir(exist_ok=True)
-        _write(copied, lighter(_text(file)))
+        _write(copied, lighter(_text(RunDirectory(run.path).evaluations / name)))
     if not again:
         _thin(run, folder)
 

@@ -15,6 +15,7 @@ from semppl.report.table.beside import Published, read_published
 from semppl.report.table.keep import keep_, records_of
 from semppl.report.table.measure import Measurement, measured
 from semppl.report.table.page import Facts, table_page
+from semppl.report.table.record import is_record
 from semppl.report.table.sections import Section, sections
 from semppl.report.table.settings import table_destination
 from semppl.report.text import bytes_of, plain
@@ -30,7 +31,7 @@ def run_table(paths: Sequence[Path], flags: ReportFlags, console: Console) -> Pa
     """
     out = table_destination(flags)
     published = [] if flags.beside is None else read_published(flags.beside)
-    names = {path: shown(path, out) for path in paths}
+    given = {path: shown(path, out) for path in paths}
     runs: list[Run] = []
     found: list[Measurement] = []
     problems: list[str] = []
@@ -38,7 +39,7 @@ def run_table(paths: Sequence[Path], flags: ReportFlags, console: Console) -> Pa
         run, numbers, said = _looked_at(path)
         runs += [] if run is None else [run]
         found += numbers
-        problems += [f"{names[path]}: {problem}" for problem in said]
+        problems += [f"{given[path]}: {problem}" for problem in said]
     if not found:
         why = f" ({problems[0]})" if problems else ""
         raise UserError(plain(f"no run has a result for a table{why}: run semppl evaluate on them first"))
@@ -47,9 +48,9 @@ def run_table(paths: Sequence[Path], flags: ReportFlags, console: Console) -> Pa
     beside = [] if flags.beside is None else ["--beside", shown(flags.beside, out)]
     last = ["--table", shown(out, out), *beside]
     facts = Facts(
-        command=plain(shlex.join(["semppl", "report", *names.values(), *last])),
+        command=plain(shlex.join(["semppl", "report", *given.values(), *last])),
         short=f"semppl report RUN… {shlex.join(last)}",
-        names={path: plain(name) for path, name in names.items()},
+        names={path: plain(_called(path, name)) for path, name in given.items()},
         published=published,
         problems=problems,
     )
@@ -76,6 +77,11 @@ def shown(path: Path, out: Path) -> str:
     if path.is_absolute() and path.is_relative_to(folder):
         return str(path.relative_to(folder))
     return str(path)
+
+
+def _called(path: Path, name: str) -> str:
+    """A run as the page's commands name it: a copy is no place to train in, so its run could be anywhere."""
+    return f"runs/{path.name}" if is_record(path) else name
 
 
 def _kept(runs: Sequence[Run], flags: ReportFlags) -> list[str]:

@@ -75,6 +75,11 @@ class Section:
         found = (each.data[0] for row in self.rows for each in row.measurements)
         return list(dict.fromkeys([self.data[0], *found]))
 
+    def called(self, row: Row) -> str:
+        """A row's name, with its epochs where nothing else tells two rows apart."""
+        alike = sum(each.name == row.name for each in self.rows) > 1
+        return f"{row.name}, {row.epochs} epochs" if alike else row.name
+
     @property
     def columns(self) -> list[str]:
         """That any row has."""
