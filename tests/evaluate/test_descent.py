@@ -1,6 +1,7 @@
 import pytest
 import torch
 from tests.core.recorders import PlainRecorder
+from tests.evaluate.bookmarks import Memory, Stopped, flat
 from torch import nn
 from torch._subclasses import FakeTensorMode
 
@@ -198,3 +199,53 @@ def test_the_loss_of_low_logits_is_not_low():
     optimizer = torch.optim.SGD(model.parameters())
     descend_(model, lambda step: (views, labels), optimizer, lambda step: [0.0], 1, means=means)
     assert torch.equal(model.weight.grad, slope)
+
+
+def kept(memory, recorder=None):
+    """What is left of a descent of seven steps, done from where the memory says; all of it at its end."""
+    model, optimizer, examples, rate = recordable()
+    descend_(model, examples, optimizer, rate, 7, means=Means(recorder=recorder, bookmark=memory.bookmark()))
+    return flat(memory.place.state)
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    return all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+@pytest.mark.parametrize("records", [False, True])
+@pytest.mark.parametrize("stop", [1, 3, 5, 7])
+def test_a_descent_that_was_stopped_goes_on_to_the_bit(stop, records):
+    def recorder():
+        return PlainRecorder() if records else None
+
+    whole, first = kept(Memory(), recorder()), Memory(stop)
+    with pytest.raises(Stopped):
+        kept(first, recorder())
+    second = Memory(place=first.place)
+    assert same(kept(second, recorder()), whole)
+    assert second.steps == list(range(stop + 1, 8)), "no step is done twice"
+
+
+@pytest.mark.parametrize("lost", ["/model/0.weight", "/model/1.running_mean", "/optimizer/0/momentum_buffer"])
+def test_it_would_not_without_weights_statistics_or_momentum(lost):
+    first, start = Memory(3), recordable()[0].state_dict()
+    with pytest.raises(Stopped):
+        kept(first)
+    part, *path = lost.split("/")[1:]
+    content, name = first.place.state[part], path[-1]
+    if part == "optimizer":
+        content[0][name].zero_()
+    else:
+        content[name] = start[name]
+    assert not same(kept(Memory(place=first.place)), kept(Memory()))
+
+
+def test_a_bookmark_changes_nothing():
+    model, optimizer, examples, rate = recordable()
+    descend_(model, examples, optimizer, rate, 7)
+    assert same({f"/model/{name}": value for name, value in model.state_dict().items()}, of_model(Memory()))
+
+
+def of_model(memory):
+    return {name: value for name, value in kept(memory).items() if name.startswith("/model")}

@@ -3,9 +3,12 @@ from copy import deepcopy
 import pytest
 import torch
 from tests.core.recorders import PlainRecorder
+from tests.evaluate.bookmarks import Memory, Stopped, flat
 from torch import nn
 from torch.nn import functional as F
 
+from semppl.core.hidden import HiddenLabels
+from semppl.evaluate.consistency import Tally
 from semppl.evaluate.descent import Means
 from semppl.evaluate.linear import LinearFit
 from semppl.evaluate.teaching import Lesson, Pair, Teaching, average_, create_student, learn_
@@ -246,6 +249,55 @@ def test_what_a_recording_reads_stays_where_it_is():
     again = [lesson._mean_Y, *student.state_dict().values(), *lesson.teacher.module.state_dict().values()]
     assert [each.data_ptr() for each in again] == before
     assert not torch.equal(lesson._mean_Y, first)
+
+
+# a training that is stopped
+
+
+def kept(memory, recorder=None):
+    """What is left of seven steps, done from where the memory says; all of it at its end, and the teacher."""
+    student, tally = network(), Tally(2, HiddenLabels(torch.arange(8) % 3), torch.device("cpu"))
+    means = Means(recorder=recorder, bookmark=memory.bookmark(tally=tally.table_E4))
+    teacher = learnt(
+        student,
+        steps=7,
+        means=means,
+        prior_Y=torch.tensor([0.5, 0.3, 0.2]),
+        watch=lambda step, index, answers: tally.count_(step // 4, index, answers),
+    )
+    return flat({**memory.place.state, "marked": teacher.state_dict()})
+
+
+def differing(one, other):
+    assert one.keys() == other.keys()
+    return {name.split("/")[1] for name, value in one.items() if not torch.equal(value, other[name])}
+
+
+@pytest.mark.parametrize("records", [False, True])
+@pytest.mark.parametrize("stop", [1, 3, 5, 7])
+def test_a_training_that_was_stopped_goes_on_to_the_bit(stop, records):
+    def recorder():
+        return PlainRecorder() if records else None
+
+    whole, first = kept(Memory(), recorder()), Memory(stop)
+    assert {name.split("/")[1] for name in whole} == {
+        *("student", "optimizer", "teacher", "mean", "tally", "marked"),
+    }
+    with pytest.raises(Stopped):
+        kept(first, recorder())
+    second = Memory(place=first.place)
+    assert differing(kept(second, recorder()), whole) == set()
+    assert second.steps == list(range(stop + 1, 8)), "no step is done twice"
+
+
+@pytest.mark.parametrize("lost", ["student", "optimizer", "teacher", "mean", "tally"])
+def test_it_would_not_without_any_part(lost):
+    early, late = Memory(1), Memory(4)
+    for memory in (early, late):
+        with pytest.raises(Stopped):
+            kept(memory)
+    late.place.state[lost] = early.place.state[lost]
+    assert lost in differing(kept(Memory(place=late.place)), kept(Memory()))
 
 
 # the start

@@ -68,6 +68,15 @@ def test_bad_flags_are_refused_before_anything_is_read(tmp_path, console):
         run_evaluate([tmp_path], flags(k=0), console)
 
 
+def test_a_copy_for_tables_is_refused_even_where_its_weights_are_not_asked_for(tmp_path, console):
+    run = RunDirectory(tmp_path)
+    run.config.write_text("epochs: 1\n")
+    run.kept.write_text("{}")
+    with pytest.raises(UserError, match="small copy of a run"):
+        run_evaluate([tmp_path], flags(protocol=("supervised",)), console)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["config.yaml", "kept.json"]
+
+
 def test_all_that_was_given_is_checked_before_anything_is_measured(trained, tmp_path, console):
     asked = flags(name="z", protocol=("knn", "transfer"), sets=("nosuch",), root=tmp_path)
     with pytest.raises(UserError, match="unknown transfer set"):

@@ -132,11 +132,12 @@ class Tally:
 
     def __init__(self, epochs: int, hidden: HiddenLabels | None, device: torch.device) -> None:
         self._hidden = None if hidden is None else hidden.to(device)
-        self._table_E4 = torch.zeros(epochs, 4, dtype=torch.long, device=device)
+        self.table_E4 = torch.zeros(epochs, 4, dtype=torch.long, device=device)
+        """Answers, sure ones, right ones, and those whose truth is known."""
 
     def count_(self, epoch: int, index_U: Tensor, answers: Answers) -> None:
         """One step of an epoch."""
-        row_4 = self._table_E4[epoch]
+        row_4 = self.table_E4[epoch]
         row_4[0] += len(index_U)
         row_4[1] += answers.sure_U.sum()
         if self._hidden is not None:
@@ -148,7 +149,7 @@ class Tally:
         known.
         """
         rows = []
-        for epoch, (answers, sure, right, known) in enumerate(self._table_E4.tolist(), start=1):
+        for epoch, (answers, sure, right, known) in enumerate(self.table_E4.tolist(), start=1):
             row: dict[str, Any] = {"epoch": epoch, "coverage": sure / max(answers, 1)}
             rows.append(row | ({"right": right / known} if known else {}))
         return rows

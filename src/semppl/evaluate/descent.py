@@ -16,6 +16,7 @@ from torch.optim import SGD, Optimizer
 from semppl.core.recording import Recorded, Recorder
 from semppl.core.rng import generator
 from semppl.data.order import stream_indices
+from semppl.evaluate.bookmark import Bookmark, steps_left
 
 T = TypeVar("T")
 
@@ -35,11 +36,13 @@ def exact() -> AbstractContextManager[object]:
 
 
 class Means(NamedTuple):
-    """What the device brings to a training."""
+    """What a training finds where it runs."""
 
     precision: Precision = exact
     recorder: Recorder | None = None
     """Where it can replay a step: then the optimiser must read rates that are tensors."""
+    bookmark: Bookmark | None = None
+    """Where it goes on; without one it begins at its beginning."""
 
 
 PLAIN: Final = Means()
@@ -54,10 +57,12 @@ class Strides(Generic[T]):
     def __init__(
         self, work: Callable[[Sequence[Tensor]], T], optimizer: Optimizer, recorder: Recorder | None
     ) -> None:
-        self._work, self._groups = work, optimizer.param_groups
+        self._work, self._optimizer = work, optimizer
         self._rates: list[Tensor] = []
         if recorder is not None:
-            self._rates = [torch.zeros((), device=group["params"][0].device) for group in self._groups]
+            self._rates = [
+                torch.zeros((), device=group["params"][0].device) for group in optimizer.param_groups
+            ]
             forget = partial(optimizer.zero_grad, set_to_none=True)
             self._work = Recorded(work, recorder, ready=forget)
 
@@ -66,7 +71,7 @@ class Strides(Generic[T]):
         lrs: Sequence[float | Tensor] = rates
         if self._rates:
             lrs = [memory.fill_(rate) for memory, rate in zip(self._rates, rates, strict=True)]
-        for group, lr in zip(self._groups, lrs, strict=True):
+        for group, lr in zip(self._optimizer.param_groups, lrs, strict=True):
             group["lr"] = lr
         return self._work(inputs)
 
@@ -120,7 +125,7 @@ def descend_(
         optimizer.step()
 
     step_ = Strides(work, optimizer, means.recorder)
-    for step in range(steps):
+    for step in steps_left(steps, {"model": model, "optimizer": optimizer}, means.bookmark):
         step_(rate(step), examples(step))
         if advance is not None:
             advance(step + 1)

@@ -5,7 +5,7 @@ Labelled and hard views go through the student together, so batch norm sees both
 Shapes: B labelled views of a step, U images without a label of a step, Y classes, s side.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, final
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
+from semppl.evaluate.bookmark import Part, steps_left
 from semppl.evaluate.consistency import Answers, align, follow, masked_loss, sure_answers
 from semppl.evaluate.descent import PLAIN, Examples, Means, Strides
 from semppl.evaluate.linear import LinearFit
@@ -106,6 +107,16 @@ class Lesson:
         self._mean_Y = teaching.prior_Y.clone()
         self._stride = Strides(self._learn_, optimizer, teaching.means.recorder)
 
+    @property
+    def parts(self) -> Mapping[str, Part]:
+        """All that a step changes."""
+        return {
+            "student": self._student,
+            "optimizer": self._optimizer,
+            "teacher": self.teacher.module,
+            "mean": self._mean_Y,
+        }
+
     def step_(self, labelled: tuple[Tensor, Tensor], pair: Pair, rate: float) -> Answers:
         """The answers are those of this step until the next one."""
         rates = [rate] * len(self._optimizer.param_groups)
@@ -142,7 +153,7 @@ def learn_(
 ) -> nn.Module:
     """Train the student; what comes back is its teacher, in evaluation mode."""
     lesson = Lesson(student, optimizer, teaching)
-    for step in range(steps):
+    for step in steps_left(steps, lesson.parts, teaching.means.bookmark):
         examples, pair = labelled(step), pairs(step)
         answers = lesson.step_(examples, pair, rate(step))
         if watch is not None:

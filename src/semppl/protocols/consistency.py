@@ -32,6 +32,7 @@ from semppl.protocols.results import Outcome, over_seeds
 from semppl.protocols.scored import numbers_of
 from semppl.protocols.self_training import without_label
 from semppl.protocols.subject import Subject
+from semppl.protocols.unfinished import bookmark_of, digest_of, start_of
 from semppl.train.build import build_views, choose_speed, compiled, memory_layout
 from semppl.train.device import memory_for_pixels
 from semppl.train.feed import Feed
@@ -199,18 +200,32 @@ def _taught(
     def watch(step: int, index_U: Tensor, answers: Answers) -> None:
         tally.count_(step * plan.unlabelled // len(index_N), index_U, answers)
 
+    title = f"fine-tuning with consistency, seed {seed}"
+    left = bookmark_of(
+        subject,
+        "finetune",
+        f"consistency-seed{seed}",
+        title=title,
+        steps=plan.steps,
+        facts={
+            **asdict(plan),
+            **start_of(subject.online.encoder),
+            "strength": fit.strength,
+            "sure": subject.flags.sure,
+            "seed": seed,
+            "labels": digest_of(subject.task.labels.labels_M, index_N),
+        },
+        beside={"tally": tally.table_E4},
+    )
     student = create_student(subject.online.encoder, fit).to(device).to(memory_format=memory_layout(device))
     teaching = Teaching(
         prior_Y=class_prior(given.labels_N, subject.classes).to(device),
         least=subject.flags.sure,
         decay=plan.decay,
-        means=desk.means,
         forward=compiled(forward, choose_speed(desk.config, plan.steps, device)),
     )
     try:
-        with StageProgress(
-            desk.console, f"fine-tuning with consistency, seed {seed}", plan.steps
-        ) as progress:
+        with left as bookmark, StageProgress(desk.console, title, plan.steps) as progress:
             teacher = learn_(
                 student,
                 examples,
@@ -218,7 +233,7 @@ def _taught(
                 decaying_sgd(student, lr=plan.rate, weight_decay=WEIGHT_DECAY),
                 plan.learning_rate,
                 plan.steps,
-                teaching,
+                replace(teaching, means=desk.means._replace(bookmark=bookmark)),
                 watch=watch,
                 advance=progress.advance,
             )

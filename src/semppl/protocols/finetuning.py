@@ -4,7 +4,6 @@ Shapes: L labelled images, V labels that choose.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, Final
 
 from torch import Tensor
@@ -17,6 +16,7 @@ from semppl.evaluate.finetune import (
     Rates,
     choose_best,
     images_per_step,
+    num_steps,
 )
 from semppl.protocols.consistency import finetune_consistently
 from semppl.protocols.results import Outcome, over_seeds
@@ -25,9 +25,13 @@ from semppl.protocols.self_training import join
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.subject import Subject
 from semppl.protocols.tuning import tune
+from semppl.protocols.unfinished import bookmark_of, digest_of, recalled, start_of
 
 Setting = tuple[int, Rates]
 """Batch size and rates."""
+
+Given = tuple[Tensor, Tensor]
+"""Positions [L] and their labels [L]."""
 
 _BATCH: Final = 128
 _FEWEST_STEPS: Final = 300
@@ -49,13 +53,15 @@ def _finetune(subject: Subject) -> Outcome:
     seeds = range(flags.seed, flags.seed + flags.seeds)
     found, joined = [], []
     for seed in seeds:
-        title = f"fine-tuning on all labels, seed {seed}"
-        model = _trained(subject, labels.all_L, labels.labels_M[labels.all_L], (batch, rates), seed, title)
+        title, name = f"fine-tuning on all labels, seed {seed}", f"seed{seed}"
+        given = labels.all_L, labels.labels_M[labels.all_L]
+        model = _trained(subject, given, (batch, rates), seed, title, name)
         if flags.confident is not None:
             both = join(subject.desk, model, labels.labels_M, flags.confident)
             subject.desk.say(_said(both.facts))
             title = f"fine-tuning with confident answers, seed {seed}"
-            model = _trained(subject, both.index_L, both.labels_L, (batch, rates), seed, title)
+            given = both.index_L, both.labels_L
+            model = _trained(subject, given, (batch, rates), seed, title, f"confident-{name}")
             joined.append(both.facts)
         found.append(subject.marked(subject.desk.logits(model, task.exam.images)))
     crops = subject.desk.crops_in_words(len(labels.all_L), exact=exact)
@@ -90,13 +96,19 @@ def _chosen(subject: Subject, sweep: tuple[Setting, ...]) -> tuple[Setting, list
     if not len(labels.choose_V):
         return (_BATCH, DEFAULT_SWEEP[1]), []
     images, truth_V = subject.desk.dataset.images[labels.choose_V], labels.labels_M[labels.choose_V]
-    numbered = _counter(len(sweep))
+    given, seed = (labels.fit_L, labels.labels_M[labels.fit_L]), subject.flags.seed
+    asked = {"choose": digest_of(labels.choose_V, truth_V)}
 
     def score(setting: Setting) -> float:
-        fit_L = labels.fit_L
-        model = _trained(subject, fit_L, labels.labels_M[fit_L], setting, subject.flags.seed, numbered())
-        right_V = subject.desk.logits(model, images).argmax(1) == truth_V
-        return 100 * float(right_V.float().mean())
+        number = sweep.index(setting) + 1
+
+        def trained_and_asked() -> float:
+            model = _trained(subject, given, setting, seed, f"fine-tuning {number}/{len(sweep)}")
+            right_V = subject.desk.logits(model, images).argmax(1) == truth_V
+            return 100 * float(right_V.float().mean())
+
+        facts = _facts(subject, given, setting, seed) | asked
+        return recalled(subject, "finetune", f"setting{number}", facts, trained_and_asked)
 
     best, scores = choose_best(sweep, score)
     rows = [
@@ -104,11 +116,6 @@ def _chosen(subject: Subject, sweep: tuple[Setting, ...]) -> tuple[Setting, list
         for (batch, rates), accuracy in scores.items()
     ]
     return best, rows
-
-
-def _counter(total: int) -> Callable[[], str]:
-    done = iter(range(1, total + 1))
-    return lambda: f"fine-tuning {next(done)}/{total}"
 
 
 def _once_more(flags: EvaluateFlags) -> str:
@@ -123,21 +130,39 @@ def _said(facts: dict[str, Any]) -> str:
 
 
 def _trained(
-    subject: Subject, index_L: Tensor, labels_L: Tensor, setting: Setting, seed: int, title: str
+    subject: Subject, given: Given, setting: Setting, seed: int, title: str, name: str | None = None
 ) -> FineTuned:
-    batch, rates = setting
+    """With a name it goes on where it was left."""
+    (index_L, labels_L), (batch, rates) = given, setting
+    epochs = _epochs(len(index_L), batch, subject.flags)
+    steps = num_steps(epochs, len(index_L), images_per_step(len(index_L), batch))
+    facts = _facts(subject, given, setting, seed) if name else {}
     return tune(
         subject.desk,
         subject.online,
         index_L,
         labels_L,
         rates=rates,
-        epochs=_epochs(len(index_L), batch, subject.flags),
+        epochs=epochs,
         batch_size=batch,
         seed=seed,
         title=title,
         exact=subject.flags.sweep == "paper",
+        left=bookmark_of(subject, "finetune", name, title=title, steps=steps, facts=facts),
     )
+
+
+def _facts(subject: Subject, given: Given, setting: Setting, seed: int) -> dict[str, Any]:
+    """Which training it is."""
+    batch, rates = setting
+    return {
+        **start_of(subject.online),
+        **vars(rates),
+        "batch": batch,
+        "epochs": _epochs(len(given[0]), batch, subject.flags),
+        "seed": seed,
+        "labels": digest_of(*given),
+    }
 
 
 def _epochs(num_labels: int, batch: int, flags: EvaluateFlags) -> int:

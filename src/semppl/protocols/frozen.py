@@ -11,6 +11,7 @@ from semppl.protocols.results import Outcome, over_seeds
 from semppl.protocols.scored import numbers_of
 from semppl.protocols.subject import Subject
 from semppl.protocols.task import Labels
+from semppl.protocols.unfinished import bookmark_of, digest_of, start_of
 from semppl.train.progress import StageProgress
 
 
@@ -100,11 +101,12 @@ def _probe(subject: Subject, *, epochs: int, batch: int, seed: int) -> Probe:
     desk, encoder, labels = subject.desk, subject.online.encoder, subject.task.labels
     index_L = labels.all_L
     labels_L = labels.labels_M[index_L]
+    title, steps = f"linear by SGD, seed {seed}", num_steps(epochs, len(labels_L), batch)
+    facts = {"seed": seed, "batch": batch, "labels": digest_of(index_L, labels_L), **start_of(encoder)}
+    left = bookmark_of(subject, "linear-sgd", f"seed{seed}", title=title, steps=steps, facts=facts)
     examples, close = desk.examples(index_L, labels_L, batch_size=batch, seed=seed, name="probe", exact=True)
     try:
-        with StageProgress(
-            desk.console, "linear by SGD", num_steps(epochs, len(labels_L), batch)
-        ) as progress:
+        with left as bookmark, StageProgress(desk.console, title, steps) as progress:
             return train_probe(
                 encoder,
                 examples,
@@ -115,7 +117,7 @@ def _probe(subject: Subject, *, epochs: int, batch: int, seed: int) -> Probe:
                 batch_size=batch,
                 seed=seed,
                 device=desk.device,
-                means=desk.means,
+                means=desk.means._replace(bookmark=bookmark),
                 advance=progress.advance,
             )
     finally:

@@ -22,6 +22,8 @@ from semppl.protocols.subject import Subject, load_subject, require_run
 from semppl.protocols.supervised import supervised
 from semppl.protocols.task import Labels
 from semppl.protocols.transfer import transfer
+from semppl.protocols.unfinished import forget_
+from semppl.train.interrupt import Interrupted
 from semppl.train.ranks import Ranks, joined
 
 # seconds that ranks wait for the main one, which may have a million files to look at
@@ -66,21 +68,40 @@ def _evaluated(
         files = [result_file(run, name, flags.name) for name in protocols]
         ranks.together(partial(require_free, files, overwrite=flags.overwrite))
     found: dict[Path, dict[str, Outcome]] = {}
-    for path, run in runs.items():
+    for path in runs:
         subject = ranks.together(partial(load_subject, path, flags, console, ranks, device))
+        subject = replace(subject, resumable=True)
         for name in CHECKS.keys() & set(protocols):
             CHECKS[name](subject)
         found[path] = {}
         for name in protocols:
-            start = time.monotonic()
-            outcome = _worded(TABLE[name](subject), name, subject)
-            found[path][name] = outcome
-            show_outcome(console, f"{path.name}: {name}", outcome)
-            file = result_file(run, name, flags.name)
-            if ranks.main:
-                write_outcome(file, outcome, _facts(subject, name, time.monotonic() - start))
-            subject.desk.say(f"kept in {file}")
+            try:
+                found[path][name] = _measured(subject, name)
+            except Interrupted as error:
+                hint = _goes_on(path, name, flags, anything=any(found.values()))
+                raise Interrupted(f"{error}: {hint}", error.signum) from error
     return found
+
+
+def _measured(subject: Subject, name: str) -> Outcome:
+    desk, start = subject.desk, time.monotonic()
+    outcome = _worded(TABLE[name](subject), name, subject)
+    show_outcome(desk.console, f"{subject.run.path.name}: {name}", outcome)
+    file = result_file(subject.run, name, subject.flags.name)
+    if desk.ranks.main:
+        write_outcome(file, outcome, _facts(subject, name, time.monotonic() - start))
+        forget_(subject, name)
+    desk.say(f"kept in {file}")
+    return outcome
+
+
+def _goes_on(path: Path, name: str, flags: EvaluateFlags, *, anything: bool) -> str:
+    """Results that this call has kept would stand in the way of the same call."""
+    if not anything or flags.overwrite:
+        return "the same command goes on"
+    protocols = wanted_protocols(flags)
+    left = " ".join(protocols[protocols.index(name) :])
+    return f"the same command with what is left, {path} --protocol {left}, goes on"
 
 
 def _worded(outcome: Outcome, name: str, subject: Subject) -> Outcome:

@@ -52,6 +52,8 @@ class Subject:
     """Where a number comes from: run, checkpoint, split, seeds, software."""
     projected: bool = True
     """Whether the weights have a projector; imported ones may lack it."""
+    resumable: bool = False
+    """Whether trainings leave bookmarks in the run directory (`protocols/unfinished.py`)."""
 
     @property
     def classes(self) -> int:
@@ -90,11 +92,12 @@ class Subject:
 
 
 def require_run(run: RunDirectory) -> None:
-    """Refuse any other folder."""
+    """Refuse any other folder, and what is only a copy for tables."""
     if not run.exists:
         raise UserError(
             f"{run.path} holds no run (no {run.config.name}): give a folder that pretrain or fit wrote"
         )
+    run.require_no_copy()
 
 
 def _moved(config: Config, flags: EvaluateFlags) -> Config:

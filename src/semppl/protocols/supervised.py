@@ -22,6 +22,7 @@ from semppl.protocols.results import Outcome, over_seeds
 from semppl.protocols.scored import numbers_of
 from semppl.protocols.subject import Subject
 from semppl.protocols.task import Labels
+from semppl.protocols.unfinished import bookmark_of, digest_of
 from semppl.train.build import build_networks
 from semppl.train.progress import StageProgress
 from semppl.views.easy import reach
@@ -46,7 +47,7 @@ def supervised(subject: Subject) -> Outcome:
     seeds = range(flags.seed, flags.seed + flags.seeds)
     found = []
     for seed in seeds:
-        model = _trained(subject.desk, labels, batch=batch, steps=steps, seed=seed)
+        model = _trained(subject, labels, batch=batch, steps=steps, seed=seed)
         found.append(subject.marked(subject.desk.logits(model, task.exam.images)))
     return Outcome(
         protocol=f"supervised only: {subject.desk.config.net.encoder} from random weights, trained on the "
@@ -66,11 +67,14 @@ def supervised(subject: Subject) -> Outcome:
     )
 
 
-def _trained(desk: Desk, labels: Labels, *, batch: int, steps: int, seed: int) -> nn.Module:
+def _trained(subject: Subject, labels: Labels, *, batch: int, steps: int, seed: int) -> nn.Module:
+    desk, title = subject.desk, f"training on the labels alone, seed {seed}"
     encoder = fresh(desk, pretrained=False, seed=seed)
+    facts = {"seed": seed, "batch": batch, "labels": digest_of(labels.all_L, labels.labels_M)}
+    left = bookmark_of(subject, "supervised", f"seed{seed}", title=title, steps=steps, facts=facts)
     examples, close = _examples(desk, labels, batch, seed)
     try:
-        with StageProgress(desk.console, f"training on the labels alone, seed {seed}", steps) as progress:
+        with left as bookmark, StageProgress(desk.console, title, steps) as progress:
             return train_by_sgd(
                 encoder,
                 examples,
@@ -80,7 +84,7 @@ def _trained(desk: Desk, labels: Labels, *, batch: int, steps: int, seed: int) -
                 steps=steps,
                 seed=seed,
                 device=desk.device,
-                means=desk.means,
+                means=desk.means._replace(bookmark=bookmark),
                 advance=progress.advance,
             )
     finally:

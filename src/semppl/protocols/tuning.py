@@ -1,10 +1,12 @@
 """Fine-tuning one network on some labels. Shapes: L labelled images."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 from rich.console import Console
 from torch import Tensor
 
+from semppl.evaluate.bookmark import Bookmark
 from semppl.evaluate.finetune import FineTuned, Rates, fine_tune, first_layer, images_per_step, num_steps
 from semppl.nets.heads import Projected
 from semppl.protocols.desk import Desk
@@ -24,10 +26,11 @@ def tune(
     title: str | None,
     exact: bool = False,
     advance: Callable[[int], None] | None = None,
+    left: AbstractContextManager[Bookmark | None] | None = None,
 ) -> FineTuned:
     """Fine-tune a copy of the encoder by the paper's protocol; without a title nobody sees how far it is.
 
-    `exact` cuts from the files themselves, read again and again.
+    `exact` cuts from the files themselves, read again and again; `left` is where it goes on.
     """
     count = images_per_step(len(labels_L), batch_size)
     examples, close = desk.examples(
@@ -35,7 +38,8 @@ def tune(
     )
     console = Console(quiet=True) if title is None else desk.console
     try:
-        with StageProgress(console, title or "", num_steps(epochs, len(labels_L), count)) as progress:
+        steps = num_steps(epochs, len(labels_L), count)
+        with left or nullcontext() as bookmark, StageProgress(console, title or "", steps) as progress:
             return fine_tune(
                 online.encoder,
                 first_layer(online.projector),  # type: ignore[arg-type]  # a head is a sequence
@@ -47,7 +51,7 @@ def tune(
                 batch_size=count,
                 seed=seed,
                 device=desk.device,
-                means=desk.means,
+                means=desk.means._replace(bookmark=bookmark),
                 advance=advance or progress.advance,
             )
     finally:
