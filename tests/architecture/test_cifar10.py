@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -66,9 +67,14 @@ def made(monkeypatch, one, script):
     return made
 
 
-def config_of(run) -> Config:
-    given = parse(["pretrain", "c.npz", *run.train.split()]).config
+@cache  # parsing takes its time
+def configured(train) -> Config:
+    given = parse(["pretrain", "c.npz", *train.split()]).config
     return resolved(given, image_size=32, num_images=50_000)
+
+
+def config_of(run) -> Config:
+    return configured(run.train)
 
 
 def put(folder, run, *files, **changes):
