@@ -1,113 +1,16 @@
 import io
 import json
-from dataclasses import replace
 
 import pytest
 import torch
 from rich.console import Console
 
 from semppl.core.errors import UserError
-from semppl.core.share import Rows
-from semppl.data.image import read_image
-from semppl.data.images import ImageFiles
-from semppl.protocols import consistency
-from semppl.protocols.consistency import Cut, collect, finetune_consistently, hard_view
+from semppl.protocols import teaching
+from semppl.protocols.consistency import finetune_consistently
 from semppl.protocols.finetuning import finetune
 from semppl.protocols.run import run_evaluate
 from semppl.protocols.settings import EvaluateFlags
-from semppl.views.easy import shift
-from semppl.views.recipe import View
-
-
-def noise(count, side):
-    return torch.randint(0, 256, (count, 3, side, side), dtype=torch.uint8)
-
-
-def same(images):
-    return images
-
-
-# views
-
-
-def test_the_hard_view_has_the_colours_of_the_run_and_no_harder_crops(make_desk):
-    desk = make_desk()
-    view = hard_view(desk)
-    assert (view.size, view.min_area, view.crop) == (8, 0.35, 0.5)
-    assert (view.solarise, view.grey, view.jitter) == (0.1, 0.2, 0.8)
-    views = replace(desk.config.views, min_area=0.6, colour=False, solarise=False, flip=0.0)
-    mild = hard_view(replace(desk, config=replace(desk.config, views=views)))
-    assert (mild.min_area, mild.grey, mild.hue, mild.solarise, mild.flip) == (0.6, 0.0, 0.0, 0.0, 0.0)
-
-
-def test_easy_views_are_shifts_and_hard_ones_are_cut_from_shifts():
-    images, rng = noise(6, 16), torch.Generator()
-    whole = View(size=16, min_area=1.0, crop=0.0, flip=0.0)
-    cut = Cut(same, 0.0, whole)
-    easy, hard = cut(images, None, rng.manual_seed(3), Rows(0, 6, 6))
-    rng.manual_seed(3)
-    first, second = torch.rand(3, 6, generator=rng), torch.rand(3, 6, generator=rng)
-    assert torch.equal(easy, shift(images, first, 0.0))
-    assert torch.equal(hard, shift(images, second, 0.0))
-    (alone,) = Cut(same, 0.0)(images, None, rng.manual_seed(3), Rows(0, 6, 6))
-    assert torch.equal(alone, easy)
-    ones = cut.one(images[0], rng.manual_seed(5))
-    batch = cut(images[:1], None, rng.manual_seed(5), Rows(0, 1, 1))
-    assert all(torch.equal(one, many[0]) for one, many in zip(ones, batch, strict=True))
-
-
-# images
-
-
-@pytest.mark.parametrize("feed", ["resident", "streaming"])
-@pytest.mark.parametrize("memory", [0, 2**30])
-def test_views_come_from_memory_and_from_files_with_their_labels(make_desk, monkeypatch, feed, memory):
-    monkeypatch.setattr(consistency, "memory_for_pixels", lambda device: memory)
-    desk = make_desk(feed=feed)
-    index = desk.dataset.labelled_L
-    material = collect(desk, index, desk.dataset.labels_M)
-    read_again = feed == "streaming" and not memory
-    assert isinstance(material.images, ImageFiles) == read_again
-    hard = View(size=8, min_area=0.5)
-    make = material.feed(desk, Cut(material.prepare, 0.0, hard), 4, 0, "x")
-    seen = []
-    for step in range(3):
-        batch = make(step)
-        easy, cut = batch.crops
-        assert easy.shape == cut.shape == (4, 3, 8, 8)
-        assert easy.dtype == cut.dtype == torch.uint8
-        whole = desk.preprocessing.prepare(pixels(desk, index[batch.index_B]))
-        assert torch.equal(easy, whole), "at 8 px nothing moves"
-        assert torch.equal(batch.labels_B, desk.dataset.labels_M[index[batch.index_B]])
-        seen += batch.index_B.tolist()
-        assert torch.equal(make(step).crops[1], cut)
-    make.close()
-    assert sorted(seen) == list(range(12))
-
-
-def pixels(desk, index):
-    images = desk.dataset.images[index]
-    if isinstance(images, torch.Tensor):
-        return images
-    return torch.stack([read_image(images.path(i)) for i in range(len(images))])
-
-
-@pytest.mark.parametrize("memory", [0, 2**30])
-def test_files_that_have_gone_bad_are_named_once(make_desk, monkeypatch, class_folders, memory):
-    monkeypatch.setattr(consistency, "memory_for_pixels", lambda device: memory)
-    desk = replace(make_desk(feed="streaming"), console=Console(file=io.StringIO(), width=300))
-    index = torch.arange(4)
-    (class_folders / "cat" / "001.png").write_bytes(b"no image")
-    material = collect(desk, index, desk.dataset.labels_M)
-    make = material.feed(desk, Cut(material.prepare, 0.0), 4, 0, "x")
-    make(0)
-    make.close()
-    desk.regret(make.unreadable)
-    assert desk.console.file.getvalue().count("001.png") == 1
-    assert len(desk.unreadable) == 1
-
-
-# the protocol
 
 
 def test_it_runs_through_evaluate_and_says_what_was_done(trained):
@@ -142,14 +45,14 @@ def test_it_runs_through_evaluate_and_says_what_was_done(trained):
 
 def weights_of(monkeypatch):
     """State of every teacher that was trained."""
-    kept, real = [], consistency.learn_
+    kept, real = [], teaching.learn_
 
     def spy(*given, **how):
         teacher = real(*given, **how)
         kept.append({name: value.clone() for name, value in teacher.state_dict().items()})
         return teacher
 
-    monkeypatch.setattr(consistency, "learn_", spy)
+    monkeypatch.setattr(teaching, "learn_", spy)
     return kept
 
 

@@ -15,13 +15,13 @@ from torch import nn
 from semppl.evaluate.baselines import BATCH, RATE, WEIGHT_DECAY, supervised_epochs, train_by_sgd
 from semppl.evaluate.descent import Examples
 from semppl.evaluate.finetune import images_per_step, num_steps
-from semppl.protocols.consistency import Cut, collect
 from semppl.protocols.desk import Desk
 from semppl.protocols.feeding import examples_of
 from semppl.protocols.results import Outcome, over_seeds
 from semppl.protocols.scored import numbers_of
 from semppl.protocols.subject import Subject
 from semppl.protocols.task import Labels
+from semppl.protocols.teaching import Cut, collect
 from semppl.protocols.unfinished import bookmark_of, digest_of
 from semppl.train.build import build_networks
 from semppl.train.progress import StageProgress

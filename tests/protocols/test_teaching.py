@@ -1,0 +1,142 @@
+import io
+from dataclasses import replace
+
+import pytest
+import torch
+from rich.console import Console
+
+from semppl.core.share import Rows
+from semppl.data.image import read_image
+from semppl.data.images import ImageFiles
+from semppl.evaluate.consistency import Tally, make_plan
+from semppl.protocols import teaching
+from semppl.protocols.self_training import without_label
+from semppl.protocols.teaching import Cut, collect, collect_lot, hard_view, teach
+from semppl.views.easy import shift
+from semppl.views.recipe import View
+
+HOW = {"sure": 0.95, "seed": 0, "title": None}
+
+
+def noise(count, side):
+    return torch.randint(0, 256, (count, 3, side, side), dtype=torch.uint8)
+
+
+def same(images):
+    return images
+
+
+# views
+
+
+def test_the_hard_view_has_the_colours_of_the_run_and_no_harder_crops(make_desk):
+    desk = make_desk()
+    view = hard_view(desk)
+    assert (view.size, view.min_area, view.crop) == (8, 0.35, 0.5)
+    assert (view.solarise, view.grey, view.jitter) == (0.1, 0.2, 0.8)
+    views = replace(desk.config.views, min_area=0.6, colour=False, solarise=False, flip=0.0)
+    mild = hard_view(replace(desk, config=replace(desk.config, views=views)))
+    assert (mild.min_area, mild.grey, mild.hue, mild.solarise, mild.flip) == (0.6, 0.0, 0.0, 0.0, 0.0)
+
+
+def test_easy_views_are_shifts_and_hard_ones_are_cut_from_shifts():
+    images, rng = noise(6, 16), torch.Generator()
+    whole = View(size=16, min_area=1.0, crop=0.0, flip=0.0)
+    cut = Cut(same, 0.0, whole)
+    easy, hard = cut(images, None, rng.manual_seed(3), Rows(0, 6, 6))
+    rng.manual_seed(3)
+    first, second = torch.rand(3, 6, generator=rng), torch.rand(3, 6, generator=rng)
+    assert torch.equal(easy, shift(images, first, 0.0))
+    assert torch.equal(hard, shift(images, second, 0.0))
+    (alone,) = Cut(same, 0.0)(images, None, rng.manual_seed(3), Rows(0, 6, 6))
+    assert torch.equal(alone, easy)
+    ones = cut.one(images[0], rng.manual_seed(5))
+    batch = cut(images[:1], None, rng.manual_seed(5), Rows(0, 1, 1))
+    assert all(torch.equal(one, many[0]) for one, many in zip(ones, batch, strict=True))
+
+
+# images
+
+
+@pytest.mark.parametrize("feed", ["resident", "streaming"])
+@pytest.mark.parametrize("memory", [0, 2**30])
+def test_views_come_from_memory_and_from_files_with_their_labels(make_desk, monkeypatch, feed, memory):
+    monkeypatch.setattr(teaching, "memory_for_pixels", lambda device: memory)
+    desk = make_desk(feed=feed)
+    index = desk.dataset.labelled_L
+    material = collect(desk, index, desk.dataset.labels_M)
+    read_again = feed == "streaming" and not memory
+    assert isinstance(material.images, ImageFiles) == read_again
+    hard = View(size=8, min_area=0.5)
+    make = material.feed(desk, Cut(material.prepare, 0.0, hard), 4, 0, "x")
+    seen = []
+    for step in range(3):
+        batch = make(step)
+        easy, cut = batch.crops
+        assert easy.shape == cut.shape == (4, 3, 8, 8)
+        assert easy.dtype == cut.dtype == torch.uint8
+        whole = desk.preprocessing.prepare(pixels(desk, index[batch.index_B]))
+        assert torch.equal(easy, whole), "at 8 px nothing moves"
+        assert torch.equal(batch.labels_B, desk.dataset.labels_M[index[batch.index_B]])
+        seen += batch.index_B.tolist()
+        assert torch.equal(make(step).crops[1], cut)
+    make.close()
+    assert sorted(seen) == list(range(12))
+
+
+def pixels(desk, index):
+    images = desk.dataset.images[index]
+    if isinstance(images, torch.Tensor):
+        return images
+    return torch.stack([read_image(images.path(i)) for i in range(len(images))])
+
+
+@pytest.mark.parametrize("memory", [0, 2**30])
+def test_files_that_have_gone_bad_are_named_once(make_desk, monkeypatch, class_folders, memory):
+    monkeypatch.setattr(teaching, "memory_for_pixels", lambda device: memory)
+    desk = replace(make_desk(feed="streaming"), console=Console(file=io.StringIO(), width=300))
+    index = torch.arange(4)
+    (class_folders / "cat" / "001.png").write_bytes(b"no image")
+    material = collect(desk, index, desk.dataset.labels_M)
+    make = material.feed(desk, Cut(material.prepare, 0.0), 4, 0, "x")
+    make(0)
+    make.close()
+    desk.regret(make.unreadable)
+    assert desk.console.file.getvalue().count("001.png") == 1
+    assert len(desk.unreadable) == 1
+
+
+# the training
+
+
+def lot_and_fit(desk, online):
+    index, labels = desk.dataset.labelled_L, desk.dataset.labels_M
+    fit = desk.linear(desk.features(online.encoder, desk.dataset.images[index]), labels[index])
+    return collect_lot(desk, index, without_label(desk, labels), labels), fit
+
+
+def test_without_a_title_nobody_hears_of_it_but_who_counts_along(make_desk, online):
+    desk = replace(make_desk(), console=Console(file=io.StringIO(), width=300))
+    lot, fit = lot_and_fit(desk, online)
+    assert (len(lot.given.labels_N), len(lot.index_N)) == (12, 21), (
+        "three labels are held out, and join nothing"
+    )
+    desk.console.file.truncate(0)
+    done, plan = [], replace(make_plan(21, 1), steps=3)
+    tally = Tally(4, None, desk.device)
+    teach(
+        desk, online.encoder, fit, lot, plan, sure=0.0, seed=0, title=None, tally=tally, advance=done.append
+    )
+    assert done == [1, 2, 3]
+    assert not desk.console.file.getvalue().strip("\0")
+    assert tally.table_E4[:, :2].sum(0).tolist() == [96, 96], "32 images in each of three steps, all sure"
+
+
+def test_it_starts_as_the_encoder_with_the_fit_and_ends_as_another(desk, online):
+    lot, fit = lot_and_fit(desk, online)
+    images = desk.dataset.images[lot.index_N]
+    expected = fit.logits(desk.features(online.encoder, images))
+    still = teach(desk, online.encoder, fit, lot, replace(make_plan(21, 1), rate=0.0, steps=0), **HOW)
+    torch.testing.assert_close(desk.logits(still, images).double(), expected, atol=1e-4, rtol=1e-4)
+    moved = teach(desk, online.encoder, fit, lot, replace(make_plan(21, 1), steps=4, decay=0.0), **HOW)
+    assert not torch.allclose(desk.logits(moved, images).double(), expected, atol=1e-2)
