@@ -141,7 +141,12 @@ def _fit(verb: Fit) -> None:
     run_fit(
         config,
         RunDirectory(out),
-        FitSettings(minutes=verb.minutes, baselines=verb.baselines, finetune=verb.finetune),
+        FitSettings(
+            minutes=verb.minutes,
+            baselines=verb.baselines,
+            finetune=verb.finetune,
+            consistency=verb.consistency,
+        ),
         console=_console(),
         resume=verb.resume,
         overwrite=verb.overwrite,

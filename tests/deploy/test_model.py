@@ -1,12 +1,21 @@
 import json
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 import torch
 from tests.deploy.conftest import build
 
 from semppl.core.errors import UserError
-from semppl.deploy.model import Model, load_model, load_network, model_folder, save_model, save_network
+from semppl.deploy.model import (
+    Decides,
+    Model,
+    load_model,
+    load_network,
+    model_folder,
+    save_model,
+    save_network,
+)
 from semppl.evaluate.bank import build_bank
 
 
@@ -17,7 +26,7 @@ def make(decides="linear"):
     return Model(network, decides, build_bank(features_LF, torch.arange(6) % 3, 3), names)
 
 
-@pytest.mark.parametrize("decides", ["k-NN", "linear", "fine-tuned"])
+@pytest.mark.parametrize("decides", get_args(Decides))
 def test_what_is_read_is_what_was_written(decides, tmp_path):
     model = make(decides)
     save_model(model, tmp_path / "model")

@@ -4,8 +4,11 @@ import pytest
 import torch
 from rich.console import Console
 
+from semppl.evaluate.teaching import create_student
 from semppl.fit import measure as module
 from semppl.fit.measure import measure
+from semppl.fit.settings import FitSettings
+from semppl.fit.tuning import answers
 from semppl.fit.verdict import Row, marked
 
 
@@ -17,6 +20,11 @@ def _quick(monkeypatch):
     monkeypatch.setattr(
         module, "fine_tuned", lambda *_: (None, Row("SemPPL", "fine-tuned", row.mark, right), None)
     )
+    taught = Row("SemPPL", "fine-tuned on all images", row.mark, right)
+    monkeypatch.setattr(module, "taught", lambda *_: (None, taught, None))
+
+
+FROZEN = FitSettings(finetune=False, consistency=False, baselines=False)
 
 
 def ways(found):
@@ -24,11 +32,12 @@ def ways(found):
 
 
 def test_all_rows_in_their_order(desk, online):
-    found = measure(desk, online, 1.0, finetune=True, baselines=True)
+    found = measure(desk, online, 1.0, FitSettings())
     assert ways(found) == [
         ("SemPPL", "linear"),
         ("SemPPL", "k-NN"),
         ("SemPPL", "fine-tuned"),
+        ("SemPPL", "fine-tuned on all images"),
         ("frozen at its start", "linear"),
         ("frozen at its start", "k-NN"),
         ("supervised only", "own head"),
@@ -39,7 +48,7 @@ def test_all_rows_in_their_order(desk, online):
 
 
 def test_the_confusion_of_the_chosen_way_adds_up_to_its_marks(desk, online):
-    found = measure(desk, online, 1.0, finetune=False, baselines=False)
+    found = measure(desk, online, 1.0, FROZEN)
     (row,) = (row for row in found.rows if row.way == found.decides)
     confusion = torch.tensor(found.confusion)
     assert confusion.sum(1).tolist() == [7, 7, 7], "twelve of each class, five of them with a given label"
@@ -47,13 +56,39 @@ def test_the_confusion_of_the_chosen_way_adds_up_to_its_marks(desk, online):
 
 
 def test_parts_can_be_left_out(desk, online):
-    found = measure(desk, online, 1.0, finetune=False, baselines=False)
+    found = measure(desk, online, 1.0, FROZEN)
     assert ways(found) == [("SemPPL", "linear"), ("SemPPL", "k-NN")]
+    found = measure(desk, online, 1.0, FitSettings(finetune=False, baselines=False))
+    assert ways(found)[2:] == [("SemPPL", "fine-tuned on all images")], "--no-finetune leaves it in"
+
+
+def test_too_little_time_leaves_no_row(desk, online, monkeypatch):
+    monkeypatch.setattr(module, "taught", lambda *_: None)
+    found = measure(desk, online, 1.0, FitSettings(finetune=False, baselines=False))
+    assert ways(found) == [("SemPPL", "linear"), ("SemPPL", "k-NN")]
+    assert found.course is None
+
+
+def test_where_all_images_decide_their_network_answers_and_its_features_vote(desk, online, monkeypatch):
+    index = desk.dataset.labelled_L
+    fit = desk.linear(torch.randn(12, 32), desk.dataset.labels_M[index])
+    model = create_student(online.encoder, fit).eval()
+    torch.nn.init.constant_(model.classifier.weight, 0.0)
+    model.classifier.bias.data = torch.tensor([0.0, 1.0, 0.0])
+    row, asked = module.taught()[1], []
+    monkeypatch.setattr(module, "taught", lambda *_: ("course", row, model))
+    monkeypatch.setattr(module, "chosen", lambda rows: rows[2])
+    monkeypatch.setattr(module, "answers", lambda desk, of, exam: asked.append(of) or answers(desk, of, exam))
+    found = measure(desk, online, 1.0, FitSettings(finetune=False, baselines=False))
+    assert (found.decides, found.course) == ("fine-tuned on all images", "course")
+    assert found.confusion == [[0, 7, 0]] * 3, "it answers the second class for all"
+    assert asked == [model, model], "in the exam, and on the labels held out"
+    assert found.trust[0].precision == pytest.approx(1 / 3)
 
 
 def test_without_held_out_labels_votes_are_tested_leaving_one_out(make_desk, online):
     desk = make_desk(validation=0.0)
-    found = measure(desk, online, 1.0, finetune=False, baselines=False)
+    found = measure(desk, online, 1.0, FROZEN)
     assert found.trust[0].count == 15
     assert found.rows[0].validation is None
 
@@ -62,7 +97,7 @@ def test_with_nothing_to_measure_on_it_says_so(make_desk, online):
     desk = make_desk(labels_per_class=None, label_fraction=1.0, validation=0.0)
     words = io.StringIO()
     loud = type(desk)(desk.config, desk.dataset, desk.device, Console(file=words, width=300))
-    found = measure(loud, online, 1.0, finetune=False, baselines=False)
+    found = measure(loud, online, 1.0, FROZEN)
     assert len(found.exam) == 36
     assert found.confusion is None
     assert "on the very labels of training and mean little" in words.getvalue()

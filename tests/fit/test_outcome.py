@@ -2,6 +2,7 @@ import csv
 import io
 import json
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,12 +15,17 @@ from semppl.config import DataConfig
 from semppl.core.rundir import RunDirectory
 from semppl.data.images import ImageFiles
 from semppl.data.paths import Paths
+from semppl.deploy.model import Decides, load_model, save_model
 from semppl.deploy.predict import predict, prediction_table
+from semppl.evaluate.consistency import make_plan
 from semppl.evaluate.finetune import DEFAULT_SWEEP
 from semppl.fit import outcome
+from semppl.fit.consistency import Course
 from semppl.fit.outcome import export, final_model, predict_rest, show_advice, suggest, suspect
 from semppl.fit.tuning import Tuning
 from semppl.protocols.desk import Desk
+from semppl.protocols.self_training import without_label
+from semppl.protocols.teaching import collect
 from semppl.train.build import build_state
 from semppl.train.prepare import load_for, resolved_for
 from semppl.views.whole import whole_crop
@@ -36,12 +42,31 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("decides", ["linear", "k-NN", "fine-tuned"])
+def course_of(desk):
+    index = without_label(desk, desk.given_M)
+    return Course(make_plan(len(index), 3), collect(desk, index, desk.given_M), index)
+
+
+@pytest.mark.parametrize("decides", get_args(Decides))
 def test_the_model_knows_all_given_labels_and_survives_its_export(desk, online, run, decides):
-    model = final_model(desk, online, decides, Tuning(DEFAULT_SWEEP[0], 2))
+    model = final_model(desk, online, decides, Tuning(DEFAULT_SWEEP[0], 2), course_of(desk))
     assert len(model.bank.labels_L) == len(model.bank_names) == 15
     assert model.decides == decides
     assert export(model, run.model, desk) == 0
+
+
+def test_a_model_of_all_images_is_the_teacher_and_answers_by_its_classifier(desk, online, run):
+    course = course_of(desk)
+    model = final_model(desk, online, "fine-tuned on all images", None, course)
+    teacher = course.run(desk, online.encoder, desk.given_M, "again")
+    images = desk.dataset.images[course.index_N]
+    probability, label = desk.logits(teacher, images).softmax(1).max(1)
+    save_model(model, run.model)
+    said = predict(load_model(run.model), images, workers=0)
+    assert torch.equal(said.labels_N, label)
+    torch.testing.assert_close(said.probability_N, probability)
+    frozen = predict(final_model(desk, online, "linear", None), images, workers=0)
+    assert not torch.allclose(said.probability_N, frozen.probability_N)
 
 
 def test_every_image_without_a_given_label_gets_one(desk, online, run):

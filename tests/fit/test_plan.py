@@ -25,12 +25,12 @@ def given(class_folders):
 def test_the_minutes_become_epochs(given, monkeypatch):
     monkeypatch.setattr(plan, "estimate", lambda *_, **__: Estimate(batch_size=4, seconds_per_step=0.5))
     config, lines = planned(*given, CPU, minutes=10)
-    # 210 s are 420 steps of 4 images, of 36 each epoch
-    assert (config.epochs, config.batch_size) == (46, 4)
-    assert "46 epochs, about 3 min" in lines[2]
+    # 180 s are 360 steps of 4 images, of 36 each epoch
+    assert (config.epochs, config.batch_size) == (40, 4)
+    assert "40 epochs, about 3 min" in lines[2]
     assert config.views.colour is False, "stripes are grey"
     config, lines = planned(*given, CPU, minutes=1)
-    assert lines[-1].startswith("4.6 epochs are few")
+    assert lines[-1].startswith("4 epochs are few")
 
 
 def test_epochs_of_the_user_stay(given, monkeypatch):

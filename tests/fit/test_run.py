@@ -12,7 +12,7 @@ from semppl.config import DataConfig, from_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.evaluate.bank import ShareTrust
-from semppl.fit import supervised, tuning
+from semppl.fit import consistency, measure, supervised, tuning, verdict
 from semppl.fit.run import pretraining_seconds, run_fit, trust_rows
 from semppl.fit.settings import FitSettings
 
@@ -59,6 +59,8 @@ def test_from_a_messy_folder_and_a_table_to_a_result(class_folders, tmp_path):
     assert sorted(roles.values()).count("validation") == 2
     result = json.loads((out / "evaluations" / "fit.json").read_text())
     assert len(result["rows"]) == 6
+    assert "fine-tuned on all images: left out, too little time" in text
+    assert result["consistency"] is None
     assert result["verdict"] in text
     assert result["classes"] == ["cat", "dog", "owl"]
     assert sum(map(sum, result["confusion"])) == result["exam"]["images"] == 2
@@ -79,6 +81,24 @@ def test_from_a_messy_folder_and_a_table_to_a_result(class_folders, tmp_path):
         result["rows"][0]["accuracy"]
         == json.loads((out / "evaluations" / "fit.json").read_text())["rows"][0]["accuracy"]
     )
+
+
+def test_the_model_of_all_images_goes_all_the_way(class_folders, tmp_path, monkeypatch):
+    monkeypatch.setattr(consistency, "affordable", lambda *_: 3)
+    monkeypatch.setattr(consistency, "_FEWEST", 3)
+    for module in (measure, verdict):
+        monkeypatch.setattr(module, "chosen", lambda rows: rows[3])
+    data = DataConfig(labels_per_class=4, workers=0)
+    out = tmp_path / "run"
+    text = go(tiny_config(class_folders, data=data, epochs=4.0, batch_size=16), out)
+    assert "3 steps from the linear way on" in text
+    result = json.loads((out / "evaluations" / "fit.json").read_text())
+    assert [row["way"] for row in result["rows"]][2:4] == ["fine-tuned", "fine-tuned on all images"]
+    assert result["model_decides_by"] == "fine-tuned on all images"
+    assert (result["consistency"]["steps"], result["consistency"]["unlabelled_images"]) == (3, 24)
+    assert json.loads((out / "model" / "config.json").read_text())["decides"] == "fine-tuned on all images"
+    assert len(table_of(out / "predictions.csv")) == 24
+    assert "SemPPL, fine-tuned on all images" in (out / "report.html").read_text()
 
 
 def table_of(path):

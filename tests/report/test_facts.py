@@ -1,5 +1,7 @@
+import json
+
 import pytest
-from tests.report.conftest import bare_run, measured_run
+from tests.report.conftest import bare_run, measured_run, whole_run
 
 from semppl.report.collect import collect
 from semppl.report.facts import cost, facts, settings_table, training_seconds
@@ -25,6 +27,20 @@ def test_what_it_cost(tmp_path):
     assert found["pre-training"] == "about 2 s"
     assert found["waiting for data"] == "2.0 %"
     assert found["checkpoints on disk"] == "2.0 MB"
+
+
+def test_ways_that_were_trained_say_how_long(tmp_path):
+    path = whole_run(tmp_path / "run")
+    file = path / "evaluations" / "fit.json"
+    content = json.loads(file.read_text())
+    content["rows"].append(
+        {**content["rows"][0], "way": "fine-tuned on all images", "training_seconds": 90.0}
+    )
+    file.write_text(json.dumps(content))
+    found = dict(cost(collect(path)))
+    assert found["SemPPL, fine-tuned on all images"] == "1 min 30 s"
+    assert found["supervised only, own head"] == "45 s"
+    assert "SemPPL, linear" not in found
 
 
 def test_of_nothing_nothing_is_known(tmp_path):

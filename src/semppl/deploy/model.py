@@ -21,7 +21,7 @@ from semppl.evaluate.bank import LabelledBank
 from semppl.views.preprocessing import CROPS, Preprocessing
 
 R = TypeVar("R")
-Decides = Literal["k-NN", "linear", "fine-tuned"]
+Decides = Literal["k-NN", "linear", "fine-tuned", "fine-tuned on all images"]
 FORMAT: Final = 1
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 # what a file that is damaged, or was edited, has been seen to raise

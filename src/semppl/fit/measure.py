@@ -14,6 +14,9 @@ from semppl.evaluate.bank import ShareTrust, build_bank, precision_by_share
 from semppl.evaluate.exam import MOST, Exam, final_exam, truth_of, validation_exam
 from semppl.evaluate.finetune import FineTuned
 from semppl.evaluate.metrics import confusion_matrix
+from semppl.evaluate.teaching import Classified
+from semppl.fit.consistency import WAY, Course, taught
+from semppl.fit.settings import FitSettings
 from semppl.fit.supervised import supervised
 from semppl.fit.tuning import Tuning, answers, fine_tuned
 from semppl.fit.verdict import OURS, START, Answer, Row, chosen, examined
@@ -30,6 +33,8 @@ class Measured:
     exam: Exam
     tuning: Tuning | None
     """Of the fine-tuning, where it was done."""
+    course: Course | None
+    """Of that on all images, where it was done."""
     decides: str
     """The way that the model takes."""
     trust: list[ShareTrust]
@@ -38,24 +43,28 @@ class Measured:
     """Images of the exam by truth (rows) and by what that way answers; None without an exam."""
 
 
-def measure(desk: Desk, online: Projected, seconds: float, *, finetune: bool, baselines: bool) -> Measured:
+def measure(desk: Desk, online: Projected, seconds: float, settings: FitSettings) -> Measured:
     """All rows of the table. `seconds` is what pre-training took: the supervised baseline gets as much."""
     exam, validation = final_exam(desk.dataset), validation_exam(desk.dataset)
     if exam is None:
         exam = _own_labels(desk)
     rows, said = _frozen(desk, OURS, online.encoder, exam, validation, seconds)
-    tuning, tuned = None, None
-    if finetune:
-        tuning, row, tuned = fine_tuned(desk, online, exam, validation, seconds)
+    tuning, course, models = None, None, dict[str, FineTuned | Classified]()
+    if settings.finetune:
+        tuning, row, models["fine-tuned"] = fine_tuned(desk, online, exam, validation, seconds)
         rows.append(row)
-    if baselines:
+    if settings.consistency and (made := taught(desk, online.encoder, exam, validation, seconds)):
+        course, row, models[WAY] = made
+        rows.append(row)
+    if settings.baselines:
         rows += _frozen(desk, START, fresh(desk, pretrained=True), exam, validation, None)[0]
         rows.append(supervised(desk, exam, validation, seconds))
     decides = chosen(rows).way
-    if decides == "fine-tuned" and tuned is not None:
-        said[decides] = answers(desk, tuned, exam)
+    model = models.get(decides)
+    if model is not None:
+        said[decides] = answers(desk, model, exam)
     confusion = _confusion(exam, said.get(decides), len(desk.dataset.classes))
-    return Measured(rows, exam, tuning, decides, _trust(desk, online, decides, tuned), confusion)
+    return Measured(rows, exam, tuning, course, decides, _trust(desk, online, decides, model), confusion)
 
 
 def _confusion(exam: Exam, answer_N: Tensor | None, classes: int) -> list[list[int]] | None:
@@ -105,14 +114,16 @@ def _frozen(
     return rows, {way: answer(exam) for way, answer in ways}
 
 
-def _trust(desk: Desk, online: Projected, decides: str, tuned: FineTuned | None) -> list[ShareTrust]:
+def _trust(
+    desk: Desk, online: Projected, decides: str, mine: FineTuned | Classified | None
+) -> list[ShareTrust]:
     """Precision of the labels by the share of votes that they have, as predictions.csv states it.
 
-    On held-out labels; without any, of the votes alone, leaving out one label at a time.
+    On held-out labels; without any, of the votes alone, leaving out one label at a time. `mine` is the
+    network of that way if it has one of its own.
     """
     dataset, index_L = desk.dataset, desk.dataset.labelled_L
     labels_L, classes = dataset.labels_M[index_L], len(dataset.classes)
-    mine = tuned if decides == "fine-tuned" else None
     encoder = online.encoder if mine is None else mine.encoder
     features_LF = desk.features(encoder, dataset.images[index_L])
     bank, validation = build_bank(features_LF, labels_L, classes), validation_exam(dataset)

@@ -20,6 +20,7 @@ from semppl.deploy.network import Architecture, Network
 from semppl.deploy.predict import Predictions, predict, prediction_table
 from semppl.evaluate.advice import label_next, suspicious
 from semppl.evaluate.bank import Answer, build_bank
+from semppl.fit.consistency import WAY, Course
 from semppl.fit.sheet import Tile, sheet
 from semppl.fit.tuning import Tuning
 from semppl.nets.heads import Projected
@@ -37,7 +38,9 @@ ADVICE: Final = "advice.json"
 _ACCUSING: Final = 0.5
 
 
-def final_model(desk: Desk, online: Projected, decides: Decides, tuning: Tuning | None) -> Model:
+def final_model(
+    desk: Desk, online: Projected, decides: Decides, tuning: Tuning | None, course: Course | None = None
+) -> Model:
     """The chosen way, fitted once more on all labels that were given, those for validation included."""
     dataset, classes = desk.dataset, len(desk.dataset.classes)
     index_L = (desk.given_M != UNLABELLED).nonzero().squeeze(1)
@@ -47,6 +50,9 @@ def final_model(desk: Desk, online: Projected, decides: Decides, tuning: Tuning 
     if decides == "fine-tuned" and tuning is not None:
         tuned = tuning.run(desk, online, index_L, labels_L, "fine-tuning on all labels")
         encoder, head = tuned.encoder, nn.Sequential(tuned.hidden, tuned.classifier)
+    elif decides == WAY and course is not None:
+        taught = course.run(desk, online.encoder, desk.given_M, "fine-tuning on all images and labels")
+        encoder, head = taught.encoder, taught.classifier
     features_LF = desk.features(encoder, dataset.images[index_L])
     if head is None:
         fit = desk.linear(features_LF, labels_L)

@@ -15,9 +15,9 @@ from semppl.train.build import normalisation
 from semppl.train.estimate import estimate
 from semppl.train.prepare import resolved_for
 
-# of the given time: pre-training, the supervised baseline for as long, and the rest for fine-tuning, features
-# and predictions
-PRETRAINING_SHARE: Final = 0.35
+# of the given time: pre-training, the supervised baseline for as long, half as long for each way of
+# fine-tuning, and the rest for features and predictions
+PRETRAINING_SHARE: Final = 0.30
 _FEW_EPOCHS: Final = 20
 
 

@@ -99,10 +99,10 @@ def _fit(
 def _after(desk: Desk, state: TrainState, run: RunDirectory, settings: FitSettings) -> None:
     online = state.online
     seconds = pretraining_seconds(run, desk.config)
-    found = measure(desk, online, seconds, finetune=settings.finetune, baselines=settings.baselines)
+    found = measure(desk, online, seconds, settings)
     decides = cast(Decides, found.decides)
     _show(desk, found)
-    model = final_model(desk, online, decides, found.tuning)
+    model = final_model(desk, online, decides, found.tuning, found.course)
     difference = export(model, run.model, desk)
     predicted = predict_rest(desk, model, run)
     lines = [f"model: {run.model} (read again: probabilities differ by at most {difference:.1e})"]
@@ -144,6 +144,8 @@ def protocol(desk: Desk, found: Measured) -> str:
     ]
     if found.tuning is not None:
         parts.append("fine-tuned from the projector's first layer, rates chosen on the validation labels")
+    if found.course is not None:
+        parts.append(found.course.describe())
     if found.exam.kind == "validation":
         parts.append("choices were made on these same labels, so our figures are a little too good")
     return "; ".join(parts)
@@ -189,6 +191,7 @@ def _write(desk: Desk, run: RunDirectory, state: TrainState, found: Measured, wo
         "classes": list(desk.dataset.classes),
         "confusion": found.confusion,
         "finetuning": None if found.tuning is None else asdict(found.tuning),
+        "consistency": None if found.course is None else found.course.as_json(),
         "votes": [
             {**line._asdict(), "precision": line.precision if line.count else None} for line in found.trust
         ],

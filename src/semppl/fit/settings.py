@@ -24,6 +24,8 @@ class FitSettings:
     """Measure the same labels without pre-training, too: honest, and about half of the time."""
     finetune: bool = True
     """Fine-tune on the labels, besides k-NN and a linear classifier on frozen features."""
+    consistency: bool = True
+    """Fine-tune on images with and without labels together, too, where time allows."""
 
 
 def stored_settings(run: Path) -> FitSettings:

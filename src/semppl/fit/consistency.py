@@ -1,0 +1,132 @@
+"""Fine-tuning on all images as a stage: those without a label join by consistency, as long as time allows.
+
+No setting is chosen, so there are two trainings at most: one to be measured, and one more on all labels if
+this way is the model's.
+
+Shapes: M images of the data set, L labelled images, N images without a label.
+"""
+
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, final
+
+from torch import Tensor, nn
+
+from semppl.core.labels import UNLABELLED
+from semppl.data.images import ImageFiles
+from semppl.evaluate.consistency import Plan, make_plan
+from semppl.evaluate.exam import Exam
+from semppl.evaluate.linear import LinearFit
+from semppl.evaluate.teaching import Classified
+from semppl.fit.clock import StepClock
+from semppl.fit.tuning import answers
+from semppl.fit.verdict import OURS, Row, examined
+from semppl.protocols.desk import Desk
+from semppl.protocols.self_training import without_label
+from semppl.protocols.settings import EvaluateFlags
+from semppl.protocols.teaching import Lot, Material, collect, teach
+
+WAY: Final = "fine-tuned on all images"
+SURE: Final = EvaluateFlags.sure
+# of the time that pre-training took, for both trainings
+_SHARE, _TRAININGS = 0.5, 2
+_FEWEST: Final = 200
+_MOST_EPOCHS: Final = 150
+# epochs of pre-training below which files are not read for it: reading them once may take as long as one
+_FEWEST_EPOCHS: Final = 4
+
+
+@final
+@dataclass(frozen=True)
+class Course:
+    """How a network is trained on images with and without a label."""
+
+    plan: Plan
+    others: Material
+    """Read once for both trainings."""
+    index_N: Tensor
+    """Their positions."""
+
+    def run(self, desk: Desk, encoder: nn.Module, labels_M: Tensor, title: str) -> Classified:
+        """A copy of the encoder, with these labels."""
+        fit, lot = _start(desk, encoder, labels_M, self.others, self.index_N)
+        return teach(desk, encoder, fit, lot, self.plan, sure=SURE, seed=desk.config.seed, title=title)
+
+    def describe(self) -> str:
+        """For beside the numbers."""
+        return (
+            f"{WAY}: with consistency, {len(self.index_N):,} images without a label, P = {SURE:g}, "
+            f"{self.plan.epochs} epochs of them in {self.plan.steps:,} steps from the linear way on"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Without the images."""
+        return {**asdict(self.plan), "unlabelled_images": len(self.index_N), "least_probability": SURE}
+
+
+def taught(
+    desk: Desk, encoder: nn.Module, exam: Exam, validation: Exam | None, seconds: float
+) -> tuple[Course, Row, Classified] | None:
+    """How it was done, the row of the table, and the network; or nothing, and a line that says why.
+
+    `seconds` is what pre-training took.
+    """
+    labels_M, start = desk.dataset.labels_M, time.monotonic()
+    index_N = without_label(desk, labels_M)
+    if not len(index_N):
+        desk.say(f"{WAY}: left out, as every image has a label")
+        return None
+    epochs = desk.config.epochs or 0.0
+    if isinstance(desk.dataset.images, ImageFiles) and epochs < _FEWEST_EPOCHS:
+        desk.say(
+            f"{WAY}: left out, too little time to read files once more: pre-training had {epochs:g} epochs "
+            f"of them, and it needs {_FEWEST_EPOCHS}"
+        )
+        return None
+    others = collect(desk, index_N, labels_M)
+    each = _seconds_of_step(desk, encoder, others, index_N)
+    steps = affordable(seconds, time.monotonic() - start, each)
+    plan = longest_plan(len(index_N), steps)
+    if plan is None:
+        desk.say(f"{WAY}: left out, too little time for {fewest_steps(len(index_N)):,} steps ({steps:,} fit)")
+        return None
+    course = Course(plan, others, index_N)
+    model = course.run(desk, encoder, labels_M, "fine-tuning on all images")
+    took = seconds + time.monotonic() - start
+    return course, examined(OURS, WAY, lambda of: answers(desk, model, of), exam, validation, took), model
+
+
+def affordable(pretraining: float, spent: float, each: float) -> int:
+    """Steps of one training, so that reading and both trainings take at most half as long as pre-training."""
+    return max(int((_SHARE * pretraining - spent) / _TRAININGS / each), 0)
+
+
+def fewest_steps(num_unlabelled: int) -> int:
+    """An epoch at least, and 200 steps."""
+    return max(make_plan(num_unlabelled, 1).steps, _FEWEST)
+
+
+def longest_plan(num_unlabelled: int, steps: int) -> Plan | None:
+    """Of at most so many steps; 150 epochs are enough, or those of evaluate where they are more."""
+    if steps < fewest_steps(num_unlabelled):
+        return None
+    usual = make_plan(num_unlabelled)
+    epochs = min(steps * usual.unlabelled // num_unlabelled, max(usual.epochs, _MOST_EPOCHS))
+    return make_plan(num_unlabelled, epochs)
+
+
+def _seconds_of_step(desk: Desk, encoder: nn.Module, others: Material, index_N: Tensor) -> float:
+    clock = StepClock(desk.device)
+    fit, lot = _start(desk, encoder, desk.dataset.labels_M, others, index_N)
+    plan = replace(make_plan(len(index_N)), steps=clock.steps)
+    teach(desk, encoder, fit, lot, plan, sure=SURE, seed=desk.config.seed, title=None, advance=clock.tick)
+    return clock.seconds
+
+
+def _start(
+    desk: Desk, encoder: nn.Module, labels_M: Tensor, others: Material, index_N: Tensor
+) -> tuple[LinearFit, Lot]:
+    """The linear way on frozen features, and the images."""
+    index_L = (labels_M != UNLABELLED).nonzero().squeeze(1)
+    fit = desk.linear(desk.features(encoder, desk.dataset.images[index_L]), labels_M[index_L])
+    return fit, Lot(collect(desk, index_L, labels_M), others, index_N)
