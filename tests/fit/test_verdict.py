@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from semppl.evaluate.exam import Exam, marked
-from semppl.fit.verdict import OURS, START, SUPERVISED, Row, chosen, table, verdict
+from semppl.fit.verdict import ON_ALL, OURS, START, SUPERVISED, Row, chosen, table, verdict
 
 EXAM = Exam("test", torch.zeros(100, 3, 1, 1), lambda answer: answer > 0)
 
@@ -32,6 +32,13 @@ def test_a_few_labels_do_not_choose_by_chance():
     assert chosen(many).way == "fine-tuned"
     sure = [row(OURS, "linear", 1, 25.0, labels=4), row(OURS, "k-NN", 9, 100.0, labels=4)]
     assert chosen(sure).way == "k-NN", "all of them right"
+
+
+def test_the_way_on_all_images_is_the_usual_one_where_it_is_there():
+    usual, linear = row(OURS, ON_ALL, 1, 90.0, labels=10), row(OURS, "linear", 9, 95.0, labels=10)
+    assert chosen([linear, usual]) is usual, "5 points are less than the error of 95 % of ten labels"
+    assert chosen([row(OURS, "linear", 9, 95.0, labels=1000), usual]).way == "linear"
+    assert chosen([row(OURS, "linear", 9), row(OURS, ON_ALL, 9)]).way == "linear", "nothing is held out"
 
 
 def test_without_validation_the_linear_one_is_taken():

@@ -20,13 +20,12 @@ from semppl.evaluate.linear import LinearFit
 from semppl.evaluate.teaching import Classified
 from semppl.fit.clock import StepClock
 from semppl.fit.tuning import answers
-from semppl.fit.verdict import OURS, Row, examined
+from semppl.fit.verdict import ON_ALL, OURS, Row, examined
 from semppl.protocols.desk import Desk
 from semppl.protocols.self_training import without_label
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.teaching import Lot, Material, collect, teach
 
-WAY: Final = "fine-tuned on all images"
 SURE: Final = EvaluateFlags.sure
 # of the time that pre-training took, for both trainings
 _SHARE, _TRAININGS = 0.5, 2
@@ -55,7 +54,7 @@ class Course:
     def describe(self) -> str:
         """For beside the numbers."""
         return (
-            f"{WAY}: with consistency, {len(self.index_N):,} images without a label, P = {SURE:g}, "
+            f"{ON_ALL}: with consistency, {len(self.index_N):,} images without a label, P = {SURE:g}, "
             f"{self.plan.epochs} epochs of them in {self.plan.steps:,} steps from the linear way on"
         )
 
@@ -74,13 +73,13 @@ def taught(
     labels_M, start = desk.dataset.labels_M, time.monotonic()
     index_N = without_label(desk, labels_M)
     if not len(index_N):
-        desk.say(f"{WAY}: left out, as every image has a label")
+        desk.say(f"{ON_ALL}: left out, as every image has a label")
         return None
     epochs = desk.config.epochs or 0.0
     if isinstance(desk.dataset.images, ImageFiles) and epochs < _FEWEST_EPOCHS:
         desk.say(
-            f"{WAY}: left out, too little time to read files once more: pre-training had {epochs:g} epochs "
-            f"of them, and it needs {_FEWEST_EPOCHS}"
+            f"{ON_ALL}: left out, too little time to read files once more: pre-training had {epochs:g} "
+            f"epochs of them, and it needs {_FEWEST_EPOCHS}"
         )
         return None
     others = collect(desk, index_N, labels_M)
@@ -88,12 +87,14 @@ def taught(
     steps = affordable(seconds, time.monotonic() - start, each)
     plan = longest_plan(len(index_N), steps)
     if plan is None:
-        desk.say(f"{WAY}: left out, too little time for {fewest_steps(len(index_N)):,} steps ({steps:,} fit)")
+        desk.say(
+            f"{ON_ALL}: left out, too little time for {fewest_steps(len(index_N)):,} steps ({steps:,} fit)"
+        )
         return None
     course = Course(plan, others, index_N)
     model = course.run(desk, encoder, labels_M, "fine-tuning on all images")
     took = seconds + time.monotonic() - start
-    return course, examined(OURS, WAY, lambda of: answers(desk, model, of), exam, validation, took), model
+    return course, examined(OURS, ON_ALL, lambda of: answers(desk, model, of), exam, validation, took), model
 
 
 def affordable(pretraining: float, spent: float, each: float) -> int:

@@ -15,11 +15,11 @@ from semppl.evaluate.exam import MOST, Exam, final_exam, truth_of, validation_ex
 from semppl.evaluate.finetune import FineTuned
 from semppl.evaluate.metrics import confusion_matrix
 from semppl.evaluate.teaching import Classified
-from semppl.fit.consistency import WAY, Course, taught
+from semppl.fit.consistency import Course, taught
 from semppl.fit.settings import FitSettings
 from semppl.fit.supervised import supervised
 from semppl.fit.tuning import Tuning, answers, fine_tuned
-from semppl.fit.verdict import OURS, START, Answer, Row, chosen, examined
+from semppl.fit.verdict import ON_ALL, OURS, START, Answer, Row, chosen, examined
 from semppl.nets.heads import Projected
 from semppl.protocols.desk import Desk
 from semppl.protocols.supervised import fresh
@@ -54,7 +54,7 @@ def measure(desk: Desk, online: Projected, seconds: float, settings: FitSettings
         tuning, row, models["fine-tuned"] = fine_tuned(desk, online, exam, validation, seconds)
         rows.append(row)
     if settings.consistency and (made := taught(desk, online.encoder, exam, validation, seconds)):
-        course, row, models[WAY] = made
+        course, row, models[ON_ALL] = made
         rows.append(row)
     if settings.baselines:
         rows += _frozen(desk, START, fresh(desk, pretrained=True), exam, validation, None)[0]

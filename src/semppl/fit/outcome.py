@@ -20,9 +20,10 @@ from semppl.deploy.network import Architecture, Network
 from semppl.deploy.predict import Predictions, predict, prediction_table
 from semppl.evaluate.advice import label_next, suspicious
 from semppl.evaluate.bank import Answer, build_bank
-from semppl.fit.consistency import WAY, Course
+from semppl.fit.consistency import Course
 from semppl.fit.sheet import Tile, sheet
 from semppl.fit.tuning import Tuning
+from semppl.fit.verdict import ON_ALL
 from semppl.nets.heads import Projected
 from semppl.protocols.desk import Desk
 from semppl.train.exhibit import FOLDER, VERSION
@@ -50,7 +51,7 @@ def final_model(
     if decides == "fine-tuned" and tuning is not None:
         tuned = tuning.run(desk, online, index_L, labels_L, "fine-tuning on all labels")
         encoder, head = tuned.encoder, nn.Sequential(tuned.hidden, tuned.classifier)
-    elif decides == WAY and course is not None:
+    elif decides == ON_ALL and course is not None:
         taught = course.run(desk, online.encoder, desk.given_M, "fine-tuning on all images and labels")
         encoder, head = taught.encoder, taught.classifier
     features_LF = desk.features(encoder, dataset.images[index_L])
