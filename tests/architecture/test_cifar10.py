@@ -23,7 +23,13 @@ SCRIPT = Path(__file__).parents[2] / "docs" / "cifar10.py"
 
 
 @pytest.fixture
-def script(monkeypatch, tmp_path):
+def grid(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    return importlib.import_module("cifar10_runs")
+
+
+@pytest.fixture
+def script(monkeypatch, tmp_path, grid):
     spec = importlib.util.spec_from_file_location("cifar10", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "cifar10", module)  # dataclasses look there
@@ -39,9 +45,9 @@ def out(tmp_path):
 
 
 @pytest.fixture
-def one(script):
-    evaluations = (script.FROZEN, script.CONSISTENT)
-    return script.Run("one", "--preset cifar10-40 --labels-per-class 4 --seed 3", evaluations)
+def one(grid):
+    evaluations = (grid.FROZEN, grid.CONSISTENT)
+    return grid.Run("one", "--preset cifar10-40 --labels-per-class 4 --seed 3", evaluations)
 
 
 @pytest.fixture
@@ -87,8 +93,8 @@ def put(folder, run, *files, **changes):
     return path
 
 
-def test_every_command_is_one_that_can_run(script):
-    for run in script.runs():
+def test_every_command_is_one_that_can_run(grid):
+    for run in grid.runs():
         config = config_of(run)
         assert config.net.encoder == ("wrn28-2" if "-wrn" in run.name else "resnet18")
         assert config.total_steps(50_000) in (19_531, 9_765)
@@ -102,18 +108,18 @@ def test_every_command_is_one_that_can_run(script):
             assert each.files() == written
 
 
-def test_no_two_runs_and_no_two_results_share_a_place(script):
-    names = [run.name for run in script.runs()]
+def test_no_two_runs_and_no_two_results_share_a_place(grid):
+    names = [run.name for run in grid.runs()]
     assert len(names) == len(set(names))
-    for run in script.runs():
+    for run in grid.runs():
         assert len(run.files) == sum(len(each.protocols) for each in run.evaluations)
 
 
 @pytest.mark.parametrize("labels", [4000, 500, 250, 40])
-def test_every_row_is_there_for_each_number_of_labels(script, labels):
+def test_every_row_is_there_for_each_number_of_labels(grid, labels):
     found = {
         (c.method.objective, c.method.positives > 0, c.method.labels, c.seed)
-        for c in map(config_of, script.runs())
+        for c in map(config_of, grid.runs())
         if not c.method.positives or 10 * c.data.labels_per_class == labels
     }
     bases = {
@@ -126,18 +132,18 @@ def test_every_row_is_there_for_each_number_of_labels(script, labels):
     assert found == bases | parts | seeds
 
 
-def test_labels_alone_are_trained_with_the_seed_of_the_row(script):
+def test_labels_alone_are_trained_with_the_seed_of_the_row(grid):
     seeds = {
         run.name: parse(["evaluate", "RUN", *each.words()]).seed
-        for run in script.runs()
+        for run in grid.runs()
         for each in run.evaluations
         if each.protocols == ("supervised",)
     }
-    assert seeds == {f"semppl-{labels}-seed{seed}": seed for labels in script.LABELS for seed in script.SEEDS}
+    assert seeds == {f"semppl-{labels}-seed{seed}": seed for labels in grid.LABELS for seed in grid.SEEDS}
 
 
-def test_every_switch_has_a_row_that_differs_in_it_alone(script):
-    by_name = {run.name: config_of(run) for run in script.runs()}
+def test_every_switch_has_a_row_that_differs_in_it_alone(grid):
+    by_name = {run.name: config_of(run) for run in grid.runs()}
     plain = by_name["semppl-250-short-seed0"]
     expected = {
         "all-votes": {"minimum_votes": 0},
@@ -145,7 +151,7 @@ def test_every_switch_has_a_row_that_differs_in_it_alone(script):
         "five-positives": {"positives": 5},
         "balanced": {},
     }
-    assert script.SWITCHES.keys() == expected.keys()
+    assert grid.SWITCHES.keys() == expected.keys()
     for name, changes in expected.items():
         data = replace(plain.data, balance_labels=name == "balanced")
         assert by_name[f"semppl-250-{name}-short-seed0"] == replace(

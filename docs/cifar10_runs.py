@@ -1,0 +1,113 @@
+"""Every run on docs/results/cifar10.md, with its flags and evaluations; docs/cifar10.py makes them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+# labels → labels for each class, preset
+LABELS = {
+    4000: (400, "cifar10-4000"),
+    500: (50, "cifar10-250"),
+    250: (25, "cifar10-250"),
+    40: (4, "cifar10-40"),
+}
+SEEDS = (0, 1, 2)
+# that of the published rows
+PUBLISHED_NETWORK = "--encoder wrn28-2"
+# half as long: rows that take the method apart. The target follows as it would by itself in so many steps
+SHORT = "--epochs 100 --method.target-decay 0.992 --speed compile"
+BASES = {
+    "simclr": "--method.objective simclr --method.negatives None",
+    "byol": "--method.objective byol --method.negatives None",
+}
+PARTS = {"given": "--method.labels given", "oracle": "--method.labels oracle"}
+# with all votes, as in the paper, and with switches beyond it; measured where labels are few
+SWITCHES = {
+    "all-votes": "--method.minimum-votes 0",
+    "weighted-votes": "--method.minimum-votes 0 --method.vote-power 4",
+    "five-positives": "--method.positives 5",
+    "balanced": "--data.balance-labels True",
+}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A call of evaluate."""
+
+    protocols: tuple[str, ...]
+    flags: str = ""
+    name: str = ""
+
+    def files(self) -> dict[str, str]:
+        """Protocol → the file that it leaves."""
+        return {each: f"{each}-{self.name}.json" if self.name else f"{each}.json" for each in self.protocols}
+
+    def words(self) -> list[str]:
+        """Its arguments but for the run."""
+        return [
+            "--protocol",
+            *self.protocols,
+            *self.flags.split(),
+            *(["--name", self.name] if self.name else []),
+        ]
+
+
+FROZEN = Evaluation(("knn", "linear"))
+CONSISTENT = Evaluation(("finetune",), "--consistency --epochs 150", "consistency")
+AVERAGED = replace(FROZEN, flags="--network target", name="target")
+CONFIDENT = Evaluation(("finetune",), "--confident 0.95 --epochs 10", "confident")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run directory, and what is measured of it."""
+
+    name: str
+    train: str
+    """Flags of pretrain."""
+    evaluations: tuple[Evaluation, ...]
+
+    @property
+    def files(self) -> set[str]:
+        """Of all its results."""
+        return {file for each in self.evaluations for file in each.files().values()}
+
+
+def runs() -> Iterator[Run]:
+    """The main rows first, seed by seed, and the network of others; then what takes the method apart."""
+    for seed in SEEDS:
+        supervised = Evaluation(("supervised",), f"--seed {seed}")
+        for labels in (4000, 250, 40, 500):
+            yield _semppl(labels, seed, "", "", (FROZEN, CONSISTENT, supervised))
+        yield _without_labels("relicv2", seed, "", (FROZEN, CONSISTENT) if seed == 0 else (FROZEN,))
+    for labels in (4000, 250, 40):
+        yield _semppl(labels, 0, "-wrn", PUBLISHED_NETWORK, (FROZEN, CONSISTENT))
+    yield _without_labels("relicv2-short", 0, SHORT, (FROZEN,))
+    for base, flags in BASES.items():
+        yield _without_labels(f"{base}-short", 0, f"{SHORT} {flags}", (FROZEN,))
+    for labels in LABELS:
+        yield _semppl(labels, 0, "-short", SHORT, (FROZEN, AVERAGED, Evaluation(("finetune",)), CONFIDENT))
+        for name, flags in (BASES | PARTS).items():
+            yield _semppl(labels, 0, f"-{name}-short", f"{SHORT} {flags}", (FROZEN,))
+    for name, flags in SWITCHES.items():
+        yield _semppl(250, 0, f"-{name}-short", f"{SHORT} {flags}", (FROZEN,))
+
+
+def _semppl(labels: int, seed: int, suffix: str, flags: str, evaluations: tuple[Evaluation, ...]) -> Run:
+    per_class, preset = LABELS[labels]
+    train = f"--preset {preset} --labels-per-class {per_class} --seed {seed} {flags}"
+    return Run(f"semppl-{labels}{suffix}-seed{seed}", train.strip(), evaluations)
+
+
+def _without_labels(name: str, seed: int, flags: str, evaluations: tuple[Evaluation, ...]) -> Run:
+    """It sees no label, so that one run serves all numbers of them."""
+    train = f"--preset cifar10-4000 --seed {seed} --method.positives 0 {flags}"
+    measured = [
+        Evaluation(
+            each.protocols,
+            f"{each.flags} --labels-per-class {per_class}".strip(),
+            "-".join([*([each.name] if each.name else []), str(labels)]),
+        )
+        for labels, (per_class, _) in LABELS.items()
+        for each in evaluations
+    ]
+    return Run(f"{name}-seed{seed}", train.strip(), tuple(measured))
