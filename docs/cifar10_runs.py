@@ -75,10 +75,12 @@ class Run:
 def runs() -> Iterator[Run]:
     """The main rows first, seed by seed, and the network of others; then what takes the method apart."""
     for seed in SEEDS:
-        supervised = Evaluation(("supervised",), f"--seed {seed}")
         for labels in (4000, 250, 40, 500):
-            yield _semppl(labels, seed, "", "", (FROZEN, CONSISTENT, supervised))
-        yield _without_labels("relicv2", seed, "", (FROZEN, CONSISTENT) if seed == 0 else (FROZEN,))
+            yield _semppl(labels, seed, "", "", (FROZEN, CONSISTENT))
+        yield _without_labels("relicv2", seed, "", (FROZEN, CONSISTENT) if seed == SEEDS[-1] else (FROZEN,))
+        # of its run it takes the network and the split alone: one epoch will do
+        alone = Evaluation(("supervised",), f"--seed {seed}")
+        yield _without_labels("supervised", seed, "--epochs 1", (alone,))
     for labels in (4000, 250, 40):
         yield _semppl(labels, 0, "-wrn", PUBLISHED_NETWORK, (FROZEN, CONSISTENT))
     yield _without_labels("relicv2-short", 0, SHORT, (FROZEN,))
