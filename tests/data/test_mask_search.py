@@ -134,6 +134,17 @@ def test_a_place_without_a_fitting_mask_is_one_note(class_folders, feed):
     assert data.masks_place == str(place)
 
 
+@pytest.mark.parametrize("feed", ["streaming", "resident"])
+def test_a_place_without_a_readable_mask_is_one_note(class_folders, feed):
+    folder = ours(class_folders) / "masks" / "cat"
+    folder.mkdir(parents=True)
+    (folder / "000.png.png").write_bytes(b"junk")
+    data = load(class_folders, feed=feed)
+    (note,) = notes_of(data)
+    assert note.endswith("; unreadable for 1: cat/000.png (not an image)")
+    assert data.mask_files is data.masks_MHW is None
+
+
 def test_without_a_place_there_is_nothing_to_say_and_a_named_one_must_be_there(class_folders, tmp_path):
     data = load(class_folders)
     assert data.masks_place is None

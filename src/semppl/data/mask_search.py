@@ -159,10 +159,11 @@ class _Match:
         """Masks of another size than their image are not taken."""
         if sides_M2 is None:
             return
-        sizes_M2 = np.stack([found.heights_M, found.widths_M], 1)[self.row_M]
-        other_M = (sizes_M2 != sides_M2).any(1) & (self.row_M != _NOWHERE)
-        for index in np.flatnonzero(other_M).tolist():
-            (high, wide), (height, width) = sizes_M2[index].tolist(), sides_M2[index].tolist()
+        index_N = np.flatnonzero(self.row_M != _NOWHERE)
+        sizes_N2 = np.stack([found.heights_M, found.widths_M], 1)[self.row_M[index_N]]
+        other_N = (sizes_N2 != sides_M2[index_N]).any(1)
+        for index, (high, wide) in zip(index_N[other_N].tolist(), sizes_N2[other_N].tolist(), strict=True):
+            height, width = sides_M2[index].tolist()
             if not fits((high, wide), (height, width)):
                 words = f"{in_words((high, wide))}, the image is {in_words((height, width))}"
                 self.strange.append((index, words))
