@@ -12,6 +12,7 @@ from semppl.ablate.plan import Shelf, foreign_cells, plan_cells
 from semppl.ablate.settings import AblateFlags
 from semppl.config import DataConfig, to_yaml
 from semppl.core.errors import UserError
+from semppl.data.masks import write_mask
 from semppl.data.splits import digest, split_table
 
 CPU = torch.device("cpu")
@@ -112,6 +113,20 @@ def test_another_split_or_other_images_are_refused_too(make, shelf):
     cell.run.split_sha256.write_text("other  split.csv\n")
     with pytest.raises(UserError, match="another split"):
         foreign_cells(plan, shelf, overwrite=False)
+
+
+def test_other_masks_are_refused_too(make, shelf, source):
+    write_mask(source.with_name("all.npz.masks") / "000000.png", np.ones((8, 8), bool))
+    plan = make()
+    cell, dataset = plan.cells[0], shelf.get(plan.base)
+    begin(cell, dataset, masks_sha256=dataset.masks_fingerprint)
+    assert foreign_cells(plan, shelf, overwrite=False) == []
+    for known in ("other", None):
+        cell.run.environment.write_text(json.dumps({"masks_sha256": known}))
+        with pytest.raises(UserError, match=r"trained with other masks than those in .*all\.npz\.masks"):
+            foreign_cells(plan, shelf, overwrite=False)
+    cell.run.environment.write_text("{}")  # of an older version
+    assert foreign_cells(plan, shelf, overwrite=False) == []
 
 
 def test_somebodys_own_folder_is_not_a_cell(make, shelf):

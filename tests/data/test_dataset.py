@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import torch
+
 from semppl.data.request import Request
 from semppl.data.source import load_dataset
 
@@ -16,3 +18,24 @@ def test_the_fingerprint_changes_with_one_pixel(npz):
     other[5, 1, 2, 3] ^= 1
     assert replace(data, images=other).fingerprint != data.fingerprint
     assert replace(data, images=data.images.clone()).fingerprint == data.fingerprint
+
+
+def test_masks_have_a_fingerprint_of_their_own(npz):
+    plain = load_dataset(Request(source=str(npz)))
+    assert plain.masks_fingerprint is None
+    masks = torch.ones(48, 8, 8, dtype=torch.bool)
+    other = masks.clone()
+    other[5, 2, 3] = False
+    one, same, changed = (replace(plain, masks_MHW=each) for each in (masks, masks.clone(), other))
+    assert one.masks_fingerprint == same.masks_fingerprint != changed.masks_fingerprint
+    assert one.fingerprint == changed.fingerprint == plain.fingerprint
+
+
+def test_masks_of_files_are_known_by_their_images_and_sizes_wherever_they_are_read(npz):
+    plain = load_dataset(Request(source=str(npz)))
+    sizes = torch.arange(48)
+    read = replace(plain, mask_bytes_M=sizes, masks_MHW=torch.ones(48, 8, 8, dtype=torch.bool))
+    listed = replace(plain, mask_bytes_M=sizes)
+    assert read.masks_fingerprint == listed.masks_fingerprint
+    assert replace(listed, mask_bytes_M=sizes.flip(0)).masks_fingerprint != listed.masks_fingerprint
+    assert replace(listed, names=plain.names[::-1]).masks_fingerprint != listed.masks_fingerprint

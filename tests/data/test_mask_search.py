@@ -145,6 +145,24 @@ def test_a_place_without_a_readable_mask_is_one_note(class_folders, feed):
     assert data.mask_files is data.masks_MHW is None
 
 
+def test_masks_keep_their_fingerprint_where_they_go_and_lose_it_with_one_of_them(class_folders, tmp_path):
+    names, place = names_of(class_folders), ours(class_folders)
+    empty = load(class_folders).masks_fingerprint
+    write_all(place / "masks", [f"{name}.png" for name in names])
+    known = load(class_folders).masks_fingerprint
+    assert load(class_folders, masks="none").masks_fingerprint is None
+    assert len({None, empty, known}) == 3
+    assert load(class_folders, feed="resident").masks_fingerprint == known
+    write_all(tmp_path / "mine", names)  # elsewhere, and by their other names
+    assert load(class_folders, masks=str(tmp_path / "mine")).masks_fingerprint == known
+    last = tmp_path / "mine" / names[-1]
+    Image.fromarray(mask_of(35)).convert("RGB").save(last)  # of another size
+    changed = load(class_folders, masks=str(tmp_path / "mine")).masks_fingerprint
+    last.unlink()
+    missing = load(class_folders, masks=str(tmp_path / "mine")).masks_fingerprint
+    assert len({known, changed, missing}) == 3
+
+
 def test_without_a_place_there_is_nothing_to_say_and_a_named_one_must_be_there(class_folders, tmp_path):
     data = load(class_folders)
     assert data.masks_place is None

@@ -31,7 +31,8 @@ def test_what_a_run_starts_from_is_read_and_filled_in(npz, tmp_path, quiet):
     assert found.config.method.negatives == 10
     assert len(found.dataset.labels_M) == 48
     assert found.start is None
-    assert set(found.facts) == {"config", "split", "data"}
+    assert set(found.facts) == {"config", "split", "data", "masks"}
+    assert found.facts["masks"] is None
     assert found.table.count("unlabelled") == 42
 
 
@@ -45,11 +46,12 @@ def compared(ranks, device, facts):
 
 def test_machines_that_see_other_files_do_not_begin():
     config = Config(source="/a/b.npz", seed=3)
-    one = {"config": to_yaml(config), "split": "s", "data": "d"}
+    one = {"config": to_yaml(config), "split": "s", "data": "d", "masks": None}
     moved = one | {"config": to_yaml(replace(config, source="/elsewhere/b.npz", device="cuda:1"))}
     assert in_ranks(2, compared, [one, moved]) == ["fine", "fine"]
     for other, what in (
         (one | {"data": "x"}, "images"),
+        (one | {"masks": "x"}, "masks"),
         (one | {"config": to_yaml(replace(config, seed=4))}, "seed"),
     ):
         main, second = in_ranks(2, compared, [one, other])
@@ -93,6 +95,7 @@ def test_a_run_keeps_whose_masks_it_uses(npz, beside, tmp_path, quiet, monkeypat
         )  # fmt: skip
         assert found.config.data.masks == kept
         assert (found.dataset.masks_MHW is None) is (kept in ("none", "own"))
+        assert (found.facts["masks"] is None) is (kept in ("none", "own"))
 
 
 def test_masks_in_the_file_are_called_its_own(tmp_path, quiet):

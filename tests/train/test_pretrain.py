@@ -21,6 +21,7 @@ import semppl.train.pretrain as verb
 from semppl.config import DataConfig, MethodConfig, NetConfig, OptimConfig, from_yaml
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
+from semppl.data.masks import write_mask
 from semppl.method.objective import Terms
 from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
 from semppl.train.pretrain import pretrain
@@ -252,6 +253,44 @@ def test_resuming_with_another_split_other_images_or_other_values_is_refused(fin
     refuse(r"other values of --seed", replace(config, seed=3))
     refuse(r"--method\.alpha", replace(config, method=replace(config.method, alpha=0.5)))
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+
+
+def write_masks(place, rows):
+    for i in range(48):
+        write_mask(place / f"{i:06d}.png", np.arange(8)[:, None] < np.full((1, 8), rows))
+    return place
+
+
+def test_a_run_goes_on_with_its_masks_wherever_they_are_and_with_no_others(npz, tmp_path, quiet):
+    run, beside = RunDirectory(tmp_path / "run"), tmp_path / "stripes.npz.masks"
+    write_masks(beside, 4)
+    first = pretrain(tiny_config(npz), run, console=quiet)
+    known = json.loads(run.environment.read_text())["masks_sha256"]
+    assert load_checkpoint(newest_checkpoint(run))["masks"] == known is not None
+
+    def resumed(masks=None):
+        return pretrain(tiny_config(npz, data=DataConfig(masks=masks)), run, console=quiet, resume=True)
+
+    away = beside.rename(tmp_path / "away")
+    assert same(first.state_dict(), resumed(str(away)).state_dict())
+    write_masks(beside, np.arange(8))
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    with pytest.raises(UserError, match=f"^the masks in {beside} are not those that .* was trained with: "):
+        resumed()
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+    write_masks(beside, 4)  # made anew, and the same
+    assert same(first.state_dict(), resumed().state_dict())
+
+
+def test_masks_in_the_file_are_compared_pixel_by_pixel(npz, tmp_path, quiet):
+    run, original = RunDirectory(tmp_path / "run"), dict(np.load(npz))
+    masks = np.ones((48, 8, 8), bool)
+    np.savez(npz, **original, masks=masks)
+    pretrain(tiny_config(npz), run, console=quiet)
+    masks[7, 0, 0] = False
+    np.savez(npz, **original, masks=masks)
+    with pytest.raises(UserError, match=f"^the masks in {npz} are not those that"):
+        pretrain(tiny_config(npz), run, console=quiet, resume=True)
 
 
 def test_bf16_is_refused_on_a_cpu(npz, tmp_path, quiet):

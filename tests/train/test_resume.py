@@ -8,13 +8,14 @@ from tests.conftest import tiny_config
 from tests.train.test_state import training
 from tests.train.world import in_ranks
 
-from semppl.config import to_yaml
+from semppl.config import DataConfig, to_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.differing import FREE
 from semppl.train.checkpoint import write_checkpoint
 from semppl.train.resume import job, require_same_run, require_same_step, restarted, resume_
 
+FACTS = {"split": "a", "data": "b", "masks": None}
 CLUSTER = ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID")
 
 
@@ -43,16 +44,38 @@ def test_what_may_differ_may_and_what_may_not_is_named(run):
 def test_a_run_goes_on_from_its_newest_checkpoint_and_forgets_what_comes_again(npz, run):
     old, new = training(npz), training(npz)
     old.step(old.feed(0))
-    facts = {"split": "a", "data": "b"}
-    write_checkpoint(run, old.state.state_dict(), facts)
+    write_checkpoint(run, old.state.state_dict(), FACTS)
     for step in (1, 2):
         run.append_metrics({"step": step})
-    resume_(new, run, facts, print)
+    resume_(new, run, FACTS, print)
     assert new.state.step == 1
     assert [row["step"] for row in run.read_metrics()] == [1]
     for wrong, words in (({"split": "x"}, "another split"), ({"data": "x"}, "images are not those")):
         with pytest.raises(UserError, match=words):
-            resume_(new, run, facts | wrong, print)
+            resume_(new, run, FACTS | wrong, print)
+
+
+@pytest.mark.parametrize(
+    ("masks", "named"), [("/m/photos.masks", "/m/photos.masks"), ("own", r"d\.npz"), (None, r"d\.npz")]
+)
+@pytest.mark.parametrize("known", ["m", None])
+def test_other_masks_than_those_of_the_run_are_refused_by_name(npz, run, masks, named, known):
+    state = training(npz)
+    write_checkpoint(run, state.state.state_dict(), FACTS | {"masks": known})
+    config = to_yaml(tiny_config("d.npz", data=DataConfig(masks=masks)))
+    words = (
+        rf"^the masks in {named} are not those that .*\.ckpt was trained with: bring those back .* new run$"
+    )
+    with pytest.raises(UserError, match=words):
+        resume_(state, run, FACTS | {"masks": "other", "config": config}, print)
+    assert resume_(state, run, FACTS | {"masks": known}, print)
+
+
+@pytest.mark.parametrize("masks", ["m", None])
+def test_a_checkpoint_of_an_older_version_does_not_say_which_masks_it_had(npz, run, masks):
+    state = training(npz)
+    write_checkpoint(run, state.state.state_dict(), {"split": "a", "data": "b"})
+    assert resume_(state, run, FACTS | {"masks": masks}, print)
 
 
 def differently(ranks, device, npz, folder):
@@ -61,8 +84,8 @@ def differently(ranks, device, npz, folder):
     mine.checkpoints.mkdir(parents=True)
     state = replace(training(npz), ranks=ranks)
     state.state.step = ranks.share.rank
-    write_checkpoint(mine, state.state.state_dict(), {"split": "a", "data": "b"})
-    resume_(state, mine, {"split": "a", "data": "b"}, print)
+    write_checkpoint(mine, state.state.state_dict(), FACTS)
+    resume_(state, mine, FACTS, print)
     try:
         require_same_step(state, mine)
     except UserError as error:
@@ -103,7 +126,7 @@ def test_a_job_that_was_killed_before_it_could_sign_goes_on_if_nothing_is_lost(n
     assert not restarted(run)
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     assert restarted(run)
-    write_checkpoint(run, training(npz).state.state_dict(), {"split": "a", "data": "b"})
+    write_checkpoint(run, training(npz).state.state_dict(), FACTS)
     assert not restarted(run)
 
 

@@ -115,14 +115,15 @@ def foreign_cells(plan: Plan, shelf: Shelf, *, overwrite: bool) -> list[Cell]:
 
 def _difference(cell: Cell, dataset: Dataset) -> str | None:
     """Why a run is not this cell's, in words."""
-    facts = {"split": digest(split_table(dataset)), "data": dataset.fingerprint}
     try:
-        require_same_run(cell.config, cell.run, facts)
+        require_same_run(cell.config, cell.run, {"split": digest(split_table(dataset))})
     except UserError as error:
         return str(error)
-    known = _environment(cell.run).get("data_sha256")
-    if known is not None and known != facts["data"]:
+    known = _environment(cell.run)
+    if known.get("data_sha256", dataset.fingerprint) != dataset.fingerprint:
         return f"{cell.path} was trained on other images"
+    if known.get("masks_sha256", dataset.masks_fingerprint) != dataset.masks_fingerprint:
+        return f"{cell.path} was trained with other masks than those in {dataset.masks_place or dataset.name}"
     return None
 
 

@@ -38,6 +38,8 @@ class Dataset:
     """Masks of files, which are read when one is wanted."""
     masks_place: str | None = None
     """The folder in which masks were looked for."""
+    mask_bytes_M: Tensor | None = None
+    """Lengths of the masks' files in that folder, 0 where an image has none."""
     held_out_M: Tensor | None = None
     """Given labels that are set aside for validation, −1 elsewhere; training does not look here."""
     test_images: Images | None = None
@@ -75,10 +77,20 @@ class Dataset:
     @cached_property
     def fingerprint(self) -> str:
         """sha256 of the training pixels; of files, their names and sizes, so that it costs no reading."""
-        if isinstance(self.images, Tensor) and self.file_bytes_M is None:
-            return sha256(self.images.contiguous().numpy().data).hexdigest()
+        return self._told(self.images, self.file_bytes_M)
+
+    @cached_property
+    def masks_fingerprint(self) -> str | None:
+        """The same of the masks, whose files go by the names of their images; None where there are none."""
+        if self.masks_MHW is None and self.mask_bytes_M is None:
+            return None
+        return self._told(self.masks_MHW, self.mask_bytes_M)
+
+    def _told(self, pixels: Images | None, bytes_M: Tensor | None) -> str:
+        if isinstance(pixels, Tensor) and bytes_M is None:
+            return sha256(pixels.contiguous().numpy().data).hexdigest()
         told = sha256()
-        sizes = self.file_bytes_M.tolist() if self.file_bytes_M is not None else [0] * len(self.names)
+        sizes = bytes_M.tolist() if bytes_M is not None else [0] * len(self.names)
         for name, size in zip(self.names, sizes, strict=True):
             told.update(f"{name}\0{size}\n".encode(errors="surrogateescape"))
         return told.hexdigest()

@@ -105,7 +105,12 @@ def _searched(dataset: Dataset, place: Path, request: Request) -> Dataset:
     names = _names(dataset, request.source)
     if found is None:
         note = f"masks: there is none in {place}: no background is removed"
-        return replace(dataset, masks_place=str(place), notes=(*dataset.notes, note))
+        return replace(
+            dataset,
+            masks_place=str(place),
+            mask_bytes_M=torch.zeros(len(dataset.labels_M), dtype=torch.long),
+            notes=(*dataset.notes, note),
+        )
     match = _matched(names, found)
     match.compare_(found, _sides(dataset))
     note = match.describe(dataset.names, place, next(iter(_names(dataset, request.source)))[0])
@@ -114,6 +119,7 @@ def _searched(dataset: Dataset, place: Path, request: Request) -> Dataset:
         dataset,
         mask_files=files if len(files.present_N) else None,
         masks_place=str(place),
+        mask_bytes_M=torch.from_numpy(np.append(found.bytes_M, 0)[match.row_M]),  # nowhere is the last
         notes=(*dataset.notes, note),
     )
 

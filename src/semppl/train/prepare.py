@@ -120,7 +120,12 @@ def prepared_for(
         announce_data(dataset, console)
     config = resolved_for(config, dataset)
     table = split_table(dataset)
-    facts: dict[str, Any] = {"config": to_yaml(config), "split": digest(table), "data": dataset.fingerprint}
+    facts: dict[str, Any] = {
+        "config": to_yaml(config),
+        "split": digest(table),
+        "data": dataset.fingerprint,
+        "masks": dataset.masks_fingerprint,
+    }
     if resume:
         require_same_run(config, run, facts)
     return Prepared(config, dataset, start, table, facts)
@@ -128,7 +133,8 @@ def prepared_for(
 
 def require_same_everywhere(ranks: Ranks, facts: dict[str, Any]) -> None:
     """Machines that see other files would train on other batches and not notice."""
-    mine = {"split": facts["split"], "images": facts["data"], **decisive(from_yaml(facts["config"]))}
+    mine = {"split": facts["split"], "images": facts["data"], "masks": facts["masks"]}
+    mine |= decisive(from_yaml(facts["config"]))
     main = ranks.from_main(mine)
     if odd := [name for name in mine if main.get(name) != mine[name]]:
         raise UserError(

@@ -148,7 +148,9 @@ def _write_start(
     write_text(run.split_sha256, f"{facts['split']}  split.csv\n")
     if prepared.dataset.bad:
         write_text(run.bad_files, bad_table(prepared.dataset.bad))
-    run.write_environment(device=describe_device(device), data_sha256=facts["data"], job=job())
+    run.write_environment(
+        device=describe_device(device), data_sha256=facts["data"], masks_sha256=facts["masks"], job=job()
+    )
 
 
 def _preprocessing(training: Training, config: Config) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from semppl.config import Config, from_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
+from semppl.data.masks import OWN_MASKS
 from semppl.differing import differences
 from semppl.train.build import Training
 from semppl.train.checkpoint import Say, newest_checkpoint, sound_checkpoint
@@ -50,10 +51,22 @@ def resume_(training: Training, run: RunDirectory, facts: dict[str, Any], say: S
             raise UserError(f"{found.path} was written with another split: start a new run")
         if found.content["data"] != facts["data"]:
             raise UserError(f"the images are not those that {found.path} was trained on: start a new run")
+        # runs from before masks were looked at so closely do not say which they had
+        if found.content.get("masks", facts["masks"]) != facts["masks"]:
+            raise UserError(
+                f"the masks in {_masks_place(facts)} are not those that {found.path} was trained with: "
+                "bring those back (by --masks FOLDER if they lie elsewhere), or start a new run"
+            )
         training.state.load_state_dict_(found.content["state"])
     if training.ranks.main:
         run.forget_metrics_after_(training.state.step)
     return found is not None
+
+
+def _masks_place(facts: dict[str, Any]) -> str:
+    """The folder, or the file that brings its own."""
+    config = from_yaml(facts["config"])
+    return config.source if config.data.masks in (None, OWN_MASKS) else config.data.masks
 
 
 def require_same_step(training: Training, run: RunDirectory) -> None:
