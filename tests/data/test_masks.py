@@ -16,6 +16,7 @@ from semppl.data.masks import (
     fits,
     fitted,
     folder_of,
+    foreground_of,
     in_words,
     other_mask_name,
     read_mask,
@@ -110,6 +111,15 @@ def test_from_half_of_the_full_value_on_it_is_foreground(tmp_path):
     colours = np.array([[[255, 0, 0], [255, 255, 0], [127, 127, 128], [128, 128, 127]]], np.uint8)
     Image.fromarray(colours).save(tmp_path / "colours.png")
     assert read_mask(str(tmp_path / "colours.png")).tolist() == [[False, True, False, True]]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_foreground_is_where_the_mean_is_above_half_however_pixels_lie(channels):
+    pixels = np.random.default_rng(0).integers(0, 256, (30, 40, channels), dtype=np.uint8)
+    expected = [[sum(map(int, pixel)) / channels > 127.5 for pixel in row] for row in pixels]
+    planes = np.ascontiguousarray(pixels.transpose(2, 0, 1))
+    for each in (pixels, planes.transpose(1, 2, 0)):
+        assert foreground_of(each).tolist() == expected
 
 
 def test_what_cannot_be_read_is_one_line_with_its_name(tmp_path):

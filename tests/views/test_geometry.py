@@ -348,6 +348,30 @@ def _solid(masks_BHW: torch.Tensor) -> torch.Tensor:
     return (inner.to(torch.uint8) * 255)[:, None].expand(-1, 3, -1, -1).contiguous()
 
 
+def test_with_masks_shapes_alone_decide_what_is_done_on_a_device():
+    """Tensors without content refuse every question that a GPU would make the host wait for."""
+    images = torch.empty(5, 3, 70, 90, dtype=torch.uint8, device="meta")
+    masks = torch.empty(5, 70, 90, dtype=torch.bool, device="meta")
+    views = [View(size=size, min_area=0.1) for size in (80, 80, 20)]
+    crops = cut_views(images, views, 2, _generator(), masks, Saliency(probability=0.5))
+    assert [crop.shape[2] for crop in crops] == [80, 80, 20]
+    assert {(crop.device.type, crop.dtype) for crop in crops} == {("meta", torch.uint8)}
+
+
+def test_a_masked_batch_lies_in_memory_as_its_images_do():
+    """What cuts them may be compiled for one layout."""
+    images, masks = torch.zeros(3, 3, 8, 6, dtype=torch.uint8), torch.zeros(3, 8, 6, dtype=torch.bool)
+    seen = []
+
+    def resize(source, box_B4, size, flip_B):
+        seen.append((source.shape, source.stride(), source.dtype))
+        return source
+
+    cut_views(images, _VIEWS, 2, _generator(), masks, Saliency(probability=1.0), resize)
+    assert set(seen) == {(images.shape, images.stride(), images.dtype)}
+    assert len(seen) == len(_VIEWS)
+
+
 def test_masks_that_are_all_foreground_change_nothing():
     images = _noise(12, 24, 20)
     masks = torch.ones(12, 24, 20, dtype=torch.bool)
