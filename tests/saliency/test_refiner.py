@@ -1,10 +1,13 @@
+import gc
 from functools import partial
 from math import exp
 from shutil import copytree
+from weakref import ref
 
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from semppl.core.errors import UserError
 from semppl.nets.encoder import create_encoder
@@ -280,6 +283,28 @@ def test_history_holds_each_image_in_its_place(monkeypatch):
     assert torch.equal(history, images[:, :1])
 
 
+class Made(TorchDispatchMode):
+    """Counts results of a shape that take memory of their own."""
+
+    def __init__(self, shape):
+        super().__init__()
+        self.shape, self.count = shape, 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        own = not function.is_view and not function._schema.is_mutable
+        self.count += own and isinstance(made, torch.Tensor) and made.shape == self.shape
+        return made
+
+
+def test_history_is_held_once_however_often_the_network_is_asked(monkeypatch):
+    monkeypatch.setattr(refiner, "_TOGETHER", 3)
+    images, targets, start = noise(7, 3, SIDE, SIDE), noise(7, 2, SIDE, SIDE), encoder_weights()
+    with Made(targets.shape) as made:
+        learn(images, targets, start, num_maps=2, seed=0, advance=ignore, steps=4)
+    assert made.count == 2  # as numbers, and at last as levels
+
+
 def test_so_many_steps_that_each_image_is_seen_often_enough(monkeypatch):
     told = []
     monkeypatch.setattr(refiner, "EPOCHS", 4)
@@ -396,6 +421,34 @@ def test_a_round_learns_from_the_sources_and_from_what_the_one_before_said(tmp_p
     # the start, the cutting, and each training have a title of their own, and reach their end
     assert len({title for title, _, _ in told}) == ROUNDS + 3
     assert len({title for title, done, total in told if done == total}) == ROUNDS + 3
+
+
+def test_the_first_training_is_out_of_memory_when_the_next_begins(tmp_path, trainings, monkeypatch):
+    class Holding:
+        """As a recording is: only a collection ends it."""
+
+        def __init__(self):
+            self.itself = self
+
+    held, found = [], []
+
+    def start(*_, **__):
+        held.append(ref(Holding()))
+        assert held[0]() is not None
+        return encoder_weights()
+
+    def looked(*given, **options):
+        found.append(held[0]())
+        return learn(*given, **options)
+
+    monkeypatch.setattr(refiner, "started_encoder", start)
+    monkeypatch.setattr(refiner, "learn", looked)
+    gc.disable()
+    try:
+        refined(tmp_path)
+    finally:
+        gc.enable()
+    assert found == [None] * (ROUNDS + 1)
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ from semppl.saliency.cut import cut_part
 from semppl.saliency.network import Segmenter
 from semppl.saliency.score import BETA2
 from semppl.saliency.start import started_encoder
+from semppl.train.device import free_memory_
 from semppl.views.geometry import cut_views
 from semppl.views.photometric import finish
 from semppl.views.recipe import View
@@ -125,6 +126,7 @@ def train_refiner(
             advance=partial(advance, "looking at the images"),
         ),
     )
+    free_memory_(device)  # of that training, whose recording holds on to itself
     # the fused map is one of the sources: each of the others errs more often
     fused_N1ss = maps_NKss.float().mean(1, keepdim=True).round().to(torch.uint8)
     sources_NKss = torch.cat([maps_NKss, fused_N1ss], 1)
@@ -177,7 +179,8 @@ def learn(
     net = net.to(device).to(memory_format=torch.channels_last).train()
     optimizer = torch.optim.AdamW(net.parameters(), lr=_LR, weight_decay=1e-2, fused=device.type == "cuda")
     view, colours = View(size=images_N3ss.shape[-1], min_area=0.35, grey=0.15), _colours(device)
-    history, weight, every = torch.zeros(()), 0.0, max(1, steps // _LOOKS)
+    weight, every = 0.0, max(1, steps // _LOOKS)
+    history_NKss = torch.zeros(len(images_N3ss), num_maps, *images_N3ss.shape[2:], device=device)
     for step in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = _LR * min(1.0, (step + 1) / _WARMUP) * (1 - step / steps) ** 0.9
@@ -189,12 +192,13 @@ def learn(
         loss.backward()
         optimizer.step()
         if (step + 1) % every == 0:
-            said = torch.cat([_answer(net, part) for part in images_N3ss.split(_TOGETHER)])
-            history = _MEMORY * history.to(device) + (1 - _MEMORY) * said
+            # in place and part by part: of thousands of examples each copy takes gigabytes
+            for part, said in zip(images_N3ss.split(_TOGETHER), history_NKss.split(_TOGETHER), strict=True):
+                said.mul_(_MEMORY).add_((1 - _MEMORY) * _answer(net, part))
             weight = _MEMORY * weight + (1 - _MEMORY)
             net.train()
         advance(step + 1, steps)
-    return net, (history / weight * 255).round().to(torch.uint8).cpu()
+    return net, history_NKss.div_(weight).mul_(255).round_().to(torch.uint8).cpu()
 
 
 def f_loss(said_BKss: Tensor, wanted_BJss: Tensor) -> Tensor:
