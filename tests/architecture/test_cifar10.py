@@ -139,9 +139,7 @@ def test_labels_alone_are_trained_with_the_seed_of_the_row(grid):
         for each in run.evaluations
         if each.protocols == ("supervised",) and (flags := parse(["evaluate", "RUN", *each.words()]))
     }
-    assert seeds == {
-        (seed, per_class): seed for per_class, _ in grid.LABELS.values() for seed in grid.SEEDS
-    }
+    assert seeds == {(seed, per_class): seed for per_class, _ in grid.LABELS.values() for seed in grid.SEEDS}
 
 
 def test_every_switch_has_a_row_that_differs_in_it_alone(grid):

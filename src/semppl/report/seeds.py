@@ -20,7 +20,7 @@ MACHINE: Final = (FREE - {"source", "data.labels", "data.test"}) | {"micro_batch
 _SEED: Final = re.compile(r"[-_ .]*seed[-_ ]?\d+$", re.IGNORECASE)
 _BY_TIME: Final = frozenset({"epochs", "optim.warmup_epochs"})
 # of files that may lie elsewhere on another machine, the name alone
-_FILES: Final = ("data.labels", "data.test")
+_FILES: Final = ("data.labels", "data.test", "data.masks")
 # what a run from before there was a choice does not say
 _USUAL: Final = {name: value for name, value in flat(asdict(Config())).items() if value is not None} | {
     "data.masks": NO_MASKS,

@@ -88,7 +88,7 @@ def test_no_machine_and_a_split_only_where_it_is_not_the_seed(tmp_path):
     config = replace(configured(seed=1, split_seed=1), device="cuda:3", log_every=5, timeout=9.0)
     words = command_of(tmp_path / "a", config)
     assert words == (
-        "semppl pretrain cifar.npz --epochs 10.0 --batch-size 16 --labels-per-class 400 --seed 1 --out runs/x"
+        "semppl pretrain cifar.npz --epochs 10 --batch-size 16 --labels-per-class 400 --seed 1 --out runs/x"
     )
     assert "--seed 1 --data.split-seed 2" in command_of(tmp_path / "b", configured(seed=1, split_seed=2))
 
@@ -109,7 +109,7 @@ def test_runs_with_more_than_seeds_of_their_own_have_a_whole_command(tmp_path):
     ]
     runs = [collect(write_run(tmp_path / str(i), config, {})) for i, config in enumerate(configs)]
     whole, others = training(runs, {run.path: f"r{run.seed}" for run in runs})
-    given = "--epochs 10.0 --batch-size 16 --labels-per-class {} --method.positives 0"
+    given = "--epochs 10 --batch-size 16 --labels-per-class {} --method.positives 0"
     assert whole == [
         f"semppl pretrain cifar.npz {given.format(400)} --seed 0 --out r0",
         f"semppl pretrain cifar.npz {given.format(50)} --seed 1 --out r1",

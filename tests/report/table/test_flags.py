@@ -1,4 +1,4 @@
-from semppl.report.table.flags import as_words, changed_flags, portable
+from semppl.report.table.flags import as_words, changed_flags
 
 
 def test_flags_that_are_not_as_usual():
@@ -20,9 +20,6 @@ def test_words_of_a_command():
     assert as_words("views.colour", False) == ["--views.no-colour"]
     assert as_words("consistency", True) == ["--consistency"]
     assert as_words("net.mean", [0.5, 0.25]) == ["--net.mean", "0.5", "0.25"]
+    assert as_words("epochs", 100.0) == ["--epochs", "100"]
+    assert as_words("method.alpha", 0.2) == ["--method.alpha", "0.2"]
     assert as_words("data.test", None) == ["--data.test", "None"]
-
-
-def test_no_path_of_a_machine():
-    assert portable("/data/cifar.npz") == "cifar.npz"
-    assert [portable(each) for each in ("CIFAR10", "data/x", 3, None)] == ["CIFAR10", "data/x", 3, None]

@@ -58,11 +58,21 @@ def test_other_seeds_and_versions_are_named(tmp_path):
 
 
 def test_labels_alone_have_no_training_of_their_own(tmp_path):
-    text = table_page(
-        sections(numbers(tmp_path / "a", configured(), {"supervised": outcome(50.0)})), facts(tmp_path, "a")
-    )
+    found = numbers(tmp_path / "a", configured(), {"supervised": outcome(50.0), "knn": outcome(90.0)})
+    text = table_page(sections(found), facts(tmp_path, "a"))
     assert "Of these runs only the configuration and the labels are used:\n" in text
-    assert "semppl pretrain" not in text
+    assert text.count("semppl pretrain") == 1
+
+
+def test_runs_for_labels_alone_are_told_once(tmp_path):
+    few = outcome(20.0, labels=40, name="f", labels_per_class=4)
+    found = numbers(tmp_path / "a", configured(), {"supervised": outcome(50.0), "supervised-f": few})
+    found += numbers(tmp_path / "b", configured(seed=1), {"supervised": outcome(50.0, seed=1)})
+    text = table_page(sections(found), facts(tmp_path, "a", "b"))
+    used = "Of these runs only the configuration and the labels are used"
+    assert f"{used}, so that one epoch would do. The same with `--seed 1 --out b`. Measured by:\n" in text
+    assert text.count("semppl pretrain") == 1
+    assert text.count(f"{used}:\n") == 1
 
 
 def test_rows_that_only_epochs_tell_apart(tmp_path):

@@ -1,5 +1,5 @@
 """The commands that make a row again. A run does not keep the one it was started with, but its configuration
-is complete, so a command with all its values trains the same.
+is complete, so a command with all its values trains the same, but for those that the others decide on.
 """
 
 import shlex
@@ -12,9 +12,12 @@ from semppl.config import Config
 from semppl.differing import flat
 from semppl.presets import PRESETS
 from semppl.report.collect import Run
-from semppl.report.table.flags import as_words, changed_flags, portable
+from semppl.report.table.flags import as_words, changed_flags
 from semppl.report.table.measure import Measurement, flags_of
 from semppl.report.table.method import all_values, origin_of
+from semppl.report.table.portable import portable
+from semppl.report.table.record import kept_roles
+from semppl.report.table.unsaid import to_say
 
 Names = Mapping[Path, str]
 """Runs as the page calls them."""
@@ -35,7 +38,7 @@ def training(runs: Sequence[Run], names: Names) -> tuple[list[str], list[str]]:
 
     Runs of a row may have their data in other files, or labels that their training does not look at.
     """
-    common = [_common(run.config) for run in runs]
+    common = [_common(run) for run in runs]
     whole, others = list[str](), list[str]()
     for place, (run, words) in enumerate(zip(runs, common, strict=True)):
         own = _own(run, names)
@@ -46,9 +49,9 @@ def training(runs: Sequence[Run], names: Names) -> tuple[list[str], list[str]]:
     return whole, others
 
 
-def _common(config: Mapping[str, Any]) -> list[str]:
+def _common(run: Run) -> list[str]:
     """Over the preset that leaves the least to say, if the run keeps most of it."""
-    values = {name: portable(value) for name, value in all_values(config).items()}
+    values = {name: portable(value) for name, value in all_values(run.config).items()}
     source = str(values["source"])
     usual = flat(asdict(Config()))
     fitting = ["auto"]
@@ -58,8 +61,7 @@ def _common(config: Mapping[str, Any]) -> list[str]:
             fitting.append(name)
     preset = min(fitting, key=lambda name: (len(_differing(values, name)), name != "auto"))
     words = ["semppl", "pretrain", source or "DATA", *([] if preset == "auto" else ["--preset", preset])]
-    differing = _differing(values, preset)
-    for name in differing:
+    for name in to_say(values, preset, _differing(values, preset), _num_images(run)):
         value = values[name]
         # a flag that may also be None takes True and False as its value
         open_ = isinstance(value, bool) and not isinstance(usual[name], bool)
@@ -74,6 +76,11 @@ def _differing(values: Mapping[str, Any], preset: str) -> list[str]:
         for name, value in known.items()
         if name not in _LEFT_OUT and values[name] != (list(value) if isinstance(value, tuple) else value)
     ]
+
+
+def _num_images(run: Run) -> int:
+    """For training; 0 where nobody knows."""
+    return sum(count for role, count in (run.roles or kept_roles(run.path)).items() if role != "test")
 
 
 def _flag(name: str) -> str:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import PurePath
 from typing import Any, Final
 
 from semppl.protocols.settings import EvaluateFlags
@@ -34,9 +33,9 @@ def as_words(name: str, value: object) -> list[str]:
     if isinstance(value, bool):
         return [f"{prefix}{'' if value else 'no-'}{last}"]
     values = value if isinstance(value, list | tuple) else [value]
-    return [f"{prefix}{last}", *(str(each) for each in values)]
+    return [f"{prefix}{last}", *map(_word, values)]
 
 
-def portable(value: object) -> object:
-    """Of a file that lies elsewhere on another machine, the name alone."""
-    return PurePath(value).name if isinstance(value, str) and PurePath(value).is_absolute() else value
+def _word(value: object) -> str:
+    """Numbers as people write them."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -3,7 +3,7 @@
 `kept.json` marks it, and says what a table takes from files that are left behind: how many images of each
 role split.csv has (which ones, only its sha256 still tells), and how many lines of metrics there were. The
 page made from records is that of the runs but for paths. Not known any more is whether split.csv was damaged
-and whether the run was still training.
+and whether the run was still training; nor in which folders of its machine files lay.
 """
 
 import json
@@ -12,11 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from semppl.core.rundir import KEPT, RunDirectory
 from semppl.report.collect import Run
 from semppl.report.gaps import Damaged
 from semppl.report.lenient import finite, read_json
 from semppl.report.seeds import decisive
+from semppl.report.table.portable import without_folders
 from semppl.report.table.thin import kept_lines, lighter, thinned
 
 _BY: Final = "semppl report --keep"
@@ -73,11 +76,12 @@ def write_record(run: Run, folder: Path) -> None:
     """Into an empty folder; of a record the same files again."""
     again = is_record(run.path)
     for name in (*_WHOLE, *((_METRICS, KEPT) if again else ())):
-        _copy(run.path / name, folder / name)
+        if (file := run.path / name).is_file():
+            _write(folder / name, _portable(name, _text(file)))
     for name in sorted(results_of(run.path)):
         copied = folder / "evaluations" / name
         copied.parent.mkdir(exist_ok=True)
-        _write(copied, lighter(_text(RunDirectory(run.path).evaluations / name)))
+        _write(copied, _portable(name, lighter(_text(RunDirectory(run.path).evaluations / name))))
     if not again:
         _thin(run, folder)
 
@@ -91,9 +95,10 @@ def _thin(run: Run, folder: Path) -> None:
     _write(folder / KEPT, json.dumps(mark, indent=1) + "\n")
 
 
-def _copy(file: Path, to: Path) -> None:
-    if file.is_file():
-        to.write_bytes(file.read_bytes())
+def _portable(name: str, text: str) -> str:
+    if name.endswith(".json"):
+        return without_folders(text, json.loads, json.dumps)
+    return without_folders(text, yaml.safe_load) if name.endswith(".yaml") else text
 
 
 def _text(file: Path) -> str:
