@@ -22,6 +22,7 @@ from semppl.ablate.places import Places
 from semppl.ablate.plan import Plan, Shelf, foreign_cells, plan_cells
 from semppl.ablate.pool import End, Work, run_cells
 from semppl.ablate.settings import AblateFlags, check_flags, labels_per_class
+from semppl.ablate.sharing import sharing_advice
 from semppl.ablate.summary import NARROW, SPARE, Summary, directions, headline, narrow_lines
 from semppl.ablate.work import work
 from semppl.config import Config
@@ -78,6 +79,8 @@ def run_ablate(
                 plan, to_go, shelf, device, jobs, evaluation=evaluation, start=start, measure=measure
             )
             say(str(time))
+            if advice := sharing_advice(device, jobs):
+                say(advice)
             signum = _train(left, places, work, jobs, console, failed)
         scores = {cell.name: score for cell in plan.cells if (score := places.score(cell)) is not None}
         if not scores:
