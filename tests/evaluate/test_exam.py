@@ -87,3 +87,10 @@ def test_better_by_more_than_chance_or_not():
     assert pair(9, 2) == (False, False)
     assert pair(4000, 3000) == (True, False)
     assert pair(0, 0) == (False, False)
+
+
+def test_how_rare_a_lead_must_be_is_the_callers():
+    ours, theirs = torch.ones(4, dtype=torch.bool), torch.zeros(4, dtype=torch.bool)
+    assert surely_better(ours, theirs, one_in=16), "four heads in a row"
+    assert not surely_better(ours, theirs, one_in=17)
+    assert not surely_better(theirs, ours, one_in=1), "no lead at all"

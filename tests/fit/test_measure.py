@@ -1,4 +1,5 @@
 import io
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -60,6 +61,19 @@ def test_parts_can_be_left_out(desk, online):
     assert ways(found) == [("SemPPL", "linear"), ("SemPPL", "k-NN")]
     found = measure(desk, online, 1.0, FitSettings(finetune=False, baselines=False))
     assert ways(found)[2:] == [("SemPPL", "fine-tuned on all images")], "--no-finetune leaves it in"
+
+
+@pytest.mark.parametrize(
+    ("until", "baselines", "allowed"), [(None, True, 5), (40, True, 30), (40, False, 40)]
+)
+def test_what_is_left_of_the_minutes_goes_into_training_on_all_images(
+    desk, online, monkeypatch, until, baselines, allowed
+):
+    seen = []
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 1000.0))
+    monkeypatch.setattr(module, "taught", lambda *given: seen.append(given[-2:]))
+    measure(desk, online, 10.0, FitSettings(finetune=False, baselines=baselines), until and 1000.0 + until)
+    assert seen == [(10.0, allowed)]
 
 
 def test_too_little_time_leaves_no_row(desk, online, monkeypatch):

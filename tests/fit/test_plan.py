@@ -33,6 +33,19 @@ def test_the_minutes_become_epochs(given, monkeypatch):
     assert lines[-1].startswith("4 epochs are few")
 
 
+def test_the_step_that_is_timed_has_the_queue_of_the_run(given, monkeypatch):
+    tried = []
+
+    def spy(config, *_, **__):
+        tried.append(config.method.queue_capacity)
+        return Estimate(batch_size=4, seconds_per_step=0.5)
+
+    monkeypatch.setattr(plan, "estimate", spy)
+    config, _ = planned(*given, CPU, minutes=10)
+    # 64 for each of three classes, and not 20 batches
+    assert tried == [config.method.queue_capacity] == [192]
+
+
 def test_epochs_of_the_user_stay(given, monkeypatch):
     monkeypatch.setattr(plan, "estimate", lambda *_, **__: Estimate(batch_size=4, seconds_per_step=0.5))
     config, dataset = given

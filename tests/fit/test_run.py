@@ -1,6 +1,8 @@
 import csv
 import io
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.evaluate.bank import ShareTrust
 from semppl.fit import consistency, measure, supervised, tuning, verdict
+from semppl.fit import run as stages
 from semppl.fit.run import pretraining_seconds, run_fit, trust_rows
 from semppl.fit.settings import FitSettings
 
@@ -108,6 +111,21 @@ def table_of(path):
 
 def resumed(out):
     return from_yaml(RunDirectory(out).config.read_text())
+
+
+@pytest.mark.parametrize(("epochs", "until"), [(None, 1540.0), (2.0, None)])
+def test_training_ends_a_tenth_before_the_minutes_do_unless_epochs_are_given(
+    class_folders, tmp_path, monkeypatch, epochs, until
+):
+    seen = []
+    monkeypatch.setattr(stages, "time", SimpleNamespace(monotonic=lambda: 1000.0))
+    monkeypatch.setattr(stages, "planned", lambda config, *_: (replace(config, epochs=1.0), []))
+    monkeypatch.setattr(stages, "pretrain", lambda *_, **__: None)
+    monkeypatch.setattr(stages, "_after", lambda *given: seen.append(given[-1]))
+    config = tiny_config(class_folders, data=DataConfig(labels_per_class=4, workers=0), epochs=epochs)
+    console = Console(file=io.StringIO())
+    run_fit(config, RunDirectory(tmp_path / "run"), FitSettings(minutes=10), console=console)
+    assert seen == [until]
 
 
 def test_another_table_is_refused_on_resuming(class_folders, tmp_path):

@@ -27,8 +27,9 @@ from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.teaching import Lot, Material, collect, teach
 
 SURE: Final = EvaluateFlags.sure
-# of the time that pre-training took, for both trainings
-_SHARE, _TRAININGS = 0.5, 2
+# of the time that pre-training took, where no minutes limit it
+_SHARE: Final = 0.5
+_TRAININGS: Final = 2
 _FEWEST: Final = 200
 _MOST_EPOCHS: Final = 150
 # epochs of pre-training below which files are not read for it: reading them once may take as long as one
@@ -64,11 +65,11 @@ class Course:
 
 
 def taught(
-    desk: Desk, encoder: nn.Module, exam: Exam, validation: Exam | None, seconds: float
+    desk: Desk, encoder: nn.Module, exam: Exam, validation: Exam | None, seconds: float, allowed: float
 ) -> tuple[Course, Row, Classified] | None:
     """How it was done, the row of the table, and the network; or nothing, and a line that says why.
 
-    `seconds` is what pre-training took.
+    `seconds` is what pre-training took, and `allowed` what this may take.
     """
     labels_M, start = desk.dataset.labels_M, time.monotonic()
     index_N = without_label(desk, labels_M)
@@ -84,7 +85,7 @@ def taught(
         return None
     others = collect(desk, index_N, labels_M)
     each = _seconds_of_step(desk, encoder, others, index_N)
-    steps = affordable(seconds, time.monotonic() - start, each)
+    steps = affordable(allowed, time.monotonic() - start, each)
     plan = longest_plan(len(index_N), steps)
     if plan is None:
         desk.say(
@@ -97,9 +98,18 @@ def taught(
     return course, examined(OURS, ON_ALL, lambda of: answers(desk, model, of), exam, validation, took), model
 
 
-def affordable(pretraining: float, spent: float, each: float) -> int:
-    """Steps of one training, so that reading and both trainings take at most half as long as pre-training."""
-    return max(int((_SHARE * pretraining - spent) / _TRAININGS / each), 0)
+def allowance(pretraining: float, left: float | None, *, baseline: bool) -> float:
+    """Seconds for reading and both trainings: all that are left but for the baseline, which takes as long as
+    pre-training did; half as long as that where there is no end.
+    """
+    if left is None:
+        return _SHARE * pretraining
+    return left - (pretraining if baseline else 0.0)
+
+
+def affordable(allowed: float, spent: float, each: float) -> int:
+    """Steps of one training, so that reading and both trainings take no longer than allowed."""
+    return max(int((allowed - spent) / _TRAININGS / each), 0)
 
 
 def fewest_steps(num_unlabelled: int) -> int:

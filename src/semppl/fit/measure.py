@@ -3,6 +3,7 @@
 Shapes: N images of the exam, L labelled images for training, F features.
 """
 
+import time
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from semppl.evaluate.exam import MOST, Exam, final_exam, truth_of, validation_ex
 from semppl.evaluate.finetune import FineTuned
 from semppl.evaluate.metrics import confusion_matrix
 from semppl.evaluate.teaching import Classified
-from semppl.fit.consistency import Course, taught
+from semppl.fit.consistency import Course, allowance, taught
 from semppl.fit.settings import FitSettings
 from semppl.fit.supervised import supervised
 from semppl.fit.tuning import Tuning, answers, fine_tuned
@@ -43,8 +44,14 @@ class Measured:
     """Images of the exam by truth (rows) and by what that way answers; None without an exam."""
 
 
-def measure(desk: Desk, online: Projected, seconds: float, settings: FitSettings) -> Measured:
-    """All rows of the table. `seconds` is what pre-training took: the supervised baseline gets as much."""
+def measure(
+    desk: Desk, online: Projected, seconds: float, settings: FitSettings, until: float | None = None
+) -> Measured:
+    """All rows of the table.
+
+    `seconds` is what pre-training took: the supervised baseline gets as much. `until` is when all training
+    should be done, by the monotonic clock; None leaves it to `seconds`.
+    """
     exam, validation = final_exam(desk.dataset), validation_exam(desk.dataset)
     if exam is None:
         exam = _own_labels(desk)
@@ -53,9 +60,12 @@ def measure(desk: Desk, online: Projected, seconds: float, settings: FitSettings
     if settings.finetune:
         tuning, row, models["fine-tuned"] = fine_tuned(desk, online, exam, validation, seconds)
         rows.append(row)
-    if settings.consistency and (made := taught(desk, online.encoder, exam, validation, seconds)):
-        course, row, models[ON_ALL] = made
-        rows.append(row)
+    if settings.consistency:
+        left = None if until is None else until - time.monotonic()
+        allowed = allowance(seconds, left, baseline=settings.baselines)
+        if made := taught(desk, online.encoder, exam, validation, seconds, allowed):
+            course, row, models[ON_ALL] = made
+            rows.append(row)
     if settings.baselines:
         rows += _frozen(desk, START, fresh(desk, pretrained=True), exam, validation, None)[0]
         rows.append(supervised(desk, exam, validation, seconds))

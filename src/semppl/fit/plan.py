@@ -15,9 +15,10 @@ from semppl.train.build import normalisation
 from semppl.train.estimate import estimate
 from semppl.train.prepare import resolved_for
 
-# of the given time: pre-training, the supervised baseline for as long, half as long for each way of
-# fine-tuning, and the rest for features and predictions
+# of the given time: pre-training, the supervised baseline for as long, half as long for fine-tuning on the
+# labels at most, for that on all images what is left then, and a rest for predictions and slow steps
 PRETRAINING_SHARE: Final = 0.30
+REST: Final = 0.10
 _FEW_EPOCHS: Final = 20
 
 
@@ -47,7 +48,9 @@ def planned(
     )
     given = config.batch_size is not None
     config = choose_network(config, facts)
-    found = estimate(config, dataset, device, fixed_batch=given)
+    # a step takes as long as its queue is, which does not depend on the number of epochs
+    tried = choose_queue(replace(config, epochs=config.epochs or 1.0), facts)
+    found = estimate(tried, dataset, device, fixed_batch=given)
     config = replace(config, batch_size=found.batch_size)
     if not config.epochs:
         budget = minutes * PRETRAINING_SHARE

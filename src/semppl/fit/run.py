@@ -3,6 +3,7 @@
 import json
 import signal
 import statistics
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
@@ -27,7 +28,7 @@ from semppl.fit.outcome import (
     suggest,
     suspect,
 )
-from semppl.fit.plan import planned
+from semppl.fit.plan import REST, planned
 from semppl.fit.settings import SETTINGS, FitSettings
 from semppl.fit.verdict import table, verdict
 from semppl.protocols.desk import Desk
@@ -67,6 +68,8 @@ def _fit(
     resume: bool,
     overwrite: bool,
 ) -> None:
+    # where epochs were given, and so in a run that goes on, they decide how long it takes
+    until = None if config.epochs else time.monotonic() + (1 - REST) * 60 * settings.minutes
     device = choose_device(config.device)
     if config.data.validation is None:
         config = replace(config, data=replace(config.data, validation=VALIDATION))
@@ -91,15 +94,17 @@ def _fit(
     )
     desk = Desk(resolved_for(config, dataset), dataset, device, console)
     try:
-        _after(desk, state, run, settings)
+        _after(desk, state, run, settings, until)
     except KeyboardInterrupt as error:
         raise Interrupted(f"stopped after pre-training, which is kept: {hint}", signal.SIGINT) from error
 
 
-def _after(desk: Desk, state: TrainState, run: RunDirectory, settings: FitSettings) -> None:
+def _after(
+    desk: Desk, state: TrainState, run: RunDirectory, settings: FitSettings, until: float | None
+) -> None:
     online = state.online
     seconds = pretraining_seconds(run, desk.config)
-    found = measure(desk, online, seconds, settings)
+    found = measure(desk, online, seconds, settings, until)
     decides = cast(Decides, found.decides)
     _show(desk, found)
     model = final_model(desk, online, decides, found.tuning, found.course)
