@@ -210,3 +210,24 @@ def test_no_torch(good, tmp_path):
     )
     subprocess.run([sys.executable, "-c", code, good, tmp_path / "x.md"], check=True)
     assert (tmp_path / "x.md").is_file()
+
+
+def test_a_picture_where_there_are_several_numbers_of_labels(tmp_path):
+    few = outcome(60.0, labels=40, name="f", labels_per_class=4)
+    both = {"linear": outcome(90.0), "linear-f": few}
+    run = write_run(tmp_path / "run", configured(method={"positives": 0}), both)
+    (tmp_path / "a b.png").write_text("mine")
+    with pytest.raises(UserError, match="in the way of the page's picture"):
+        said([run], tmp_path / "a b.md")
+    assert (tmp_path / "a b.png").read_text() == "mine"
+    assert not (tmp_path / "a b.md").exists()
+    (run / "evaluations" / "linear-f.json").rename(tmp_path / "kept.json")
+    assert "![" not in said([run], tmp_path / "a b.md")[0], "one number of labels needs none"
+    assert (tmp_path / "a b.png").read_text() == "mine"
+    (tmp_path / "kept.json").rename(run / "evaluations" / "linear-f.json")
+    with pytest.raises(UserError, match="in the way of the page's picture"):
+        said([run], tmp_path / "a b.md")
+    for overwrite in (True, False):
+        text, _ = said([run], tmp_path / "a b.md", overwrite=overwrite)
+        assert "\n\n![Accuracy by number of labels](a%20b.png)\n\n## 4,000 labels" in text
+        assert (tmp_path / "a b.png").read_bytes().startswith(b"\x89PNG")

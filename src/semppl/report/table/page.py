@@ -10,7 +10,7 @@ from semppl.report.table.beside import Published
 from semppl.report.table.commands import Names, evaluating, training
 from semppl.report.table.numbers import bullets, cell, listed, section_parts
 from semppl.report.table.sections import Row, Section
-from semppl.report.table.settings import MADE_BY
+from semppl.report.table.settings import MADE_BY, link_to
 
 _ABOUT: Final = (
     "Top-1 accuracy in per cent: mean ± standard deviation over seeds, a number alone where there is one "
@@ -30,6 +30,8 @@ class Facts:
     """The same without its runs."""
     names: Names
     published: Sequence[Published] = ()
+    picture: str | None = None
+    """Its file, from the page."""
     problems: Sequence[str] = field(default_factory=tuple)
 
 
@@ -44,6 +46,8 @@ def table_page(sections: Sequence[Section], facts: Facts) -> str:
         f"# Results on {listed(data)}",
         f"`{cell(facts.short)}` wrote this page from {count}; the whole command is at its end. {_ABOUT}",
     ]
+    if facts.picture is not None:
+        parts.append(link_to(facts.picture))
     for section, title in zip(sections, titles, strict=True):
         published = [each for each in facts.published if each.labels == section.labels]
         parts += section_parts(section, published, title)

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -15,9 +16,10 @@ from semppl.report.table.beside import Published, read_published
 from semppl.report.table.keep import keep_, records_of
 from semppl.report.table.measure import Measurement, measured
 from semppl.report.table.page import Facts, table_page
+from semppl.report.table.picture import draw, lines
 from semppl.report.table.record import is_record
 from semppl.report.table.sections import Section, sections
-from semppl.report.table.settings import table_destination
+from semppl.report.table.settings import picture_beside, table_destination
 from semppl.report.text import bytes_of, plain
 
 # what a table does not read
@@ -54,10 +56,11 @@ def run_table(paths: Sequence[Path], flags: ReportFlags, console: Console) -> Pa
         published=published,
         problems=problems,
     )
-    page = table_page(made, facts)
+    picture = picture_beside(out, overwrite=flags.overwrite) if lines(made) else None
     kept = _kept(runs, flags)
     try:
-        write_text(out, page)
+        drawn = picture is not None and draw(made, published, picture)
+        write_text(out, table_page(made, replace(facts, picture=picture.name if picture and drawn else None)))
     except OSError as error:
         raise RunError(
             f"{plain(str(out))} cannot be written ({error.strerror}): choose another --table"

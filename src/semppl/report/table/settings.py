@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from semppl.core.errors import UserError
 from semppl.report.settings import ReportFlags
@@ -26,6 +27,23 @@ def table_destination(flags: ReportFlags) -> Path:
             f"{plain(str(out))} is no page of ours: replace it with --overwrite, or choose another --table"
         )
     return out
+
+
+def picture_beside(out: Path, *, overwrite: bool) -> Path:
+    """The picture of a page; one that lies there is ours where a page of ours shows it."""
+    picture = out.with_suffix(".png")
+    ours = our_table(out) and link_to(picture.name) in out.read_text(errors="replace")
+    if picture.exists() and not overwrite and not ours:
+        raise UserError(
+            f"{plain(str(picture))} is in the way of the page's picture: move it away, replace it with "
+            "--overwrite, or choose another --table"
+        )
+    return picture
+
+
+def link_to(picture: str) -> str:
+    """As a page shows it."""
+    return f"![Accuracy by number of labels]({quote(picture)})"
 
 
 def our_table(file: Path) -> bool:

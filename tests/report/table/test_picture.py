@@ -1,0 +1,95 @@
+import builtins
+
+import pytest
+from PIL import Image
+from tests.report.table.conftest import configured, numbers, outcome
+
+from semppl.report.table.beside import Published
+from semppl.report.table.picture import draw, lines, published_lines
+from semppl.report.table.sections import sections
+
+FEW = {"labels": 40, "name": "f", "labels_per_class": 4}
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Three methods with 4,000 and 40 labels, SemPPL with two seeds in the first."""
+    base = {"linear": outcome(70.0), "linear-f": outcome(30.0, **FEW), "knn": outcome(69.0)}
+    found = numbers(tmp_path / "base", configured(method={"positives": 0}), base)
+    for seed, value in enumerate((80.0, 84.0)):
+        tuned = outcome(value + 10, consistency=True, epochs=9, name="c")
+        many = {"linear": outcome(value), "knn": outcome(10.0), "finetune-c": tuned}
+        found += numbers(tmp_path / f"many{seed}", configured(seed=seed), many)
+    few = {"linear": outcome(60.0, labels=40), "knn": outcome(55.0, labels=40)}
+    found += numbers(tmp_path / "few", configured(per_class=4), few)
+    alone = {"supervised": outcome(50.0), "supervised-f": outcome(20.0, **FEW)}
+    return sections(found + numbers(tmp_path / "alone", configured(seed=5), alone))
+
+
+def test_lines_by_hand(made):
+    found = {line.name: line.points for line in lines(made)}
+    assert found == {
+        "supervised only": {4000: (50.0, 0.0), 40: (20.0, 0.0)},
+        "ReLICv2, linear": {4000: (70.0, 0.0), 40: (30.0, 0.0)},
+        "SemPPL, linear": {4000: (82.0, pytest.approx(8**0.5)), 40: (60.0, 0.0)},
+    }, "fine-tuning has one point"
+    assert [line.name for line in lines(made)] == list(found), "in the order of the tables"
+
+
+def test_what_takes_the_method_apart_is_left_to_the_tables(tmp_path):
+    both = {"linear": outcome(9.0), "linear-f": outcome(8.0, **FEW)}
+    found = []
+    for place, method in enumerate([{"objective": "byol"}, {"labels": "oracle"}, {"labels": "given"}, {}]):
+        found += numbers(tmp_path / str(place), configured(method=method), both)
+    assert [line.name for line in lines(sections(found))] == ["SemPPL, linear"]
+
+
+def test_neighbours_only_where_there_is_no_classifier(tmp_path):
+    both = {"knn": outcome(9.0), "knn-f": outcome(8.0, **FEW)}
+    found = lines(sections(numbers(tmp_path / "a", configured(method={"positives": 0}), both)))
+    assert [(line.name, line.fine_tuned) for line in found] == [("ReLICv2, k-NN", False)]
+
+
+def test_the_longest_of_two_rows_with_one_seed(tmp_path):
+    both = {"linear": outcome(9.0), "linear-f": outcome(8.0, **FEW)}
+    found = numbers(tmp_path / "a", configured(epochs=5.0, method={"positives": 0}), both)
+    longer = {"linear": outcome(19.0), "linear-f": outcome(18.0, **FEW)}
+    found += numbers(tmp_path / "b", configured(method={"positives": 0}), longer)
+    (line,) = lines(sections(found))
+    assert line.points == {4000: (19.0, 0.0), 40: (18.0, 0.0)}
+
+
+def test_published_numbers():
+    rows = [
+        Published("A", 40, "9", "91.7 ± 1.4", ""),
+        Published("A", 250, "9", "95", ""),
+        Published("B", 40, "9", "?", ""),
+        Published("C", 40, "9", "90.1", ""),
+    ]
+    (line,) = published_lines(rows)
+    assert (line.name, line.points) == ("A", {40: (91.7, 1.4), 250: (95.0, 0.0)})
+
+
+def test_a_picture_that_is_the_same_each_time(made, tmp_path):
+    published = [Published("A", labels, "9", "91.7 ± 1.4", "") for labels in (40, 4000, 250)]
+    assert draw(made, published, tmp_path / "a.png")
+    assert draw(made, published, tmp_path / "b.png")
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    with Image.open(tmp_path / "a.png") as image:
+        assert len(image.convert("RGB").getcolors(1 << 20)) > 20
+
+
+def test_nothing_to_draw(made, tmp_path, monkeypatch):
+    assert not draw(made[:1], [], tmp_path / "a.png"), "one number of labels is no line"
+    other = type(made[1])(("other.npz", ""), made[1].labels, made[1].rows)
+    assert not draw([made[0], other], [], tmp_path / "a.png"), "two data sets"
+    real = builtins.__import__
+
+    def without_matplotlib(name, *more):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *more)
+
+    monkeypatch.setattr(builtins, "__import__", without_matplotlib)
+    assert not draw(made, [], tmp_path / "a.png"), "no matplotlib"
+    assert not (tmp_path / "a.png").exists()
