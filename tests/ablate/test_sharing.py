@@ -28,6 +28,11 @@ def test_a_gpu_for_each_or_none_at_all():
     assert sharing_advice(torch.device("cpu"), 3) is None
 
 
+def test_one_of_several_gpus():
+    assert "2 cells share 1 GPU(s)" in sharing_advice(torch.device("cuda:1"), 2)
+    assert sharing_advice(torch.device("cuda:1"), 1) is None
+
+
 def test_a_machine_without_the_service(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda _: None)
     assert sharing_advice(GPU, 3) is None
@@ -35,9 +40,11 @@ def test_a_machine_without_the_service(monkeypatch):
 
 def test_where_it_runs_already(monkeypatch, tmp_path):
     monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path / "own"))
-    assert sharing_advice(GPU, 3) is not None, "said, but nobody is there"
     (tmp_path / "own").mkdir()
+    assert sharing_advice(GPU, 3) is not None, "a place, but nobody is there"
+    (tmp_path / "own" / "control").touch()
     assert sharing_advice(GPU, 3) is None
     monkeypatch.delenv("CUDA_MPS_PIPE_DIRECTORY")
     (tmp_path / "usual").mkdir()
+    (tmp_path / "usual" / "control").touch()
     assert sharing_advice(GPU, 3) is None

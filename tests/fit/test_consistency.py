@@ -43,13 +43,13 @@ def go(desk, online, allowed):
 
 
 def test_what_is_left_is_for_it_but_for_the_baseline():
-    assert allowance(100.0, 180.0, baseline=True) == 80.0
-    assert allowance(100.0, 180.0, baseline=False) == 180.0
-    assert allowance(100.0, 90.0, baseline=True) == -10.0, "the minutes are over"
+    assert allowance(100.0, 180.0) == 180.0
+    assert allowance(100.0, 50.0) == 50.0
+    assert allowance(100.0, 49.0) == allowance(100.0, -9.0) == 50.0, "late, or over"
 
 
 def test_without_an_end_it_takes_half_as_long_as_pre_training():
-    assert allowance(100.0, None, baseline=True) == allowance(100.0, None, baseline=False) == 50.0
+    assert allowance(100.0, None) == 50.0
 
 
 def test_reading_and_two_trainings_take_as_long_as_allowed():

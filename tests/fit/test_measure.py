@@ -64,16 +64,25 @@ def test_parts_can_be_left_out(desk, online):
 
 
 @pytest.mark.parametrize(
-    ("until", "baselines", "allowed"), [(None, True, 5), (40, True, 30), (40, False, 40)]
+    ("until", "baselines", "allowed"), [(None, True, 5), (40, True, 33), (40, False, 40), (10, True, 5)]
 )
 def test_what_is_left_of_the_minutes_goes_into_training_on_all_images(
     desk, online, monkeypatch, until, baselines, allowed
 ):
-    seen = []
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 1000.0))
+    """The baseline takes seven seconds, before."""
+    clock, seen, row = SimpleNamespace(now=1000.0), [], module.supervised()
+
+    def supervised(*_):
+        clock.now += 7
+        return row
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(module, "supervised", supervised)
     monkeypatch.setattr(module, "taught", lambda *given: seen.append(given[-2:]))
-    measure(desk, online, 10.0, FitSettings(finetune=False, baselines=baselines), until and 1000.0 + until)
+    settings = FitSettings(finetune=False, baselines=baselines)
+    found = measure(desk, online, 10.0, settings, until and 1000.0 + until)
     assert seen == [(10.0, allowed)]
+    assert (found.rows[-1] is row) == baselines, "baselines stand below"
 
 
 def test_too_little_time_leaves_no_row(desk, online, monkeypatch):

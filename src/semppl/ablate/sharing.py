@@ -15,11 +15,12 @@ _USUAL_PLACE: Final = "/tmp/nvidia-mps"
 
 def sharing_advice(device: torch.device, jobs: int) -> str | None:
     """A line for somebody who could have it and has not."""
-    if device.type != "cuda" or jobs <= torch.cuda.device_count() or shutil.which(_CONTROL) is None:
+    gpus = torch.cuda.device_count() if str(device) == "cuda" else 1
+    if device.type != "cuda" or jobs <= gpus or shutil.which(_CONTROL) is None:
         return None
-    if Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", _USUAL_PLACE)).exists():
+    if (Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", _USUAL_PLACE)) / "control").exists():
         return None
     return (
-        f"{jobs} cells share {torch.cuda.device_count()} GPU(s) and take turns: with NVIDIA's multi-process "
+        f"{jobs} cells share {gpus} GPU(s) and take turns: with NVIDIA's multi-process "
         f"service ({_CONTROL} -d before this command) they would compute at the same time, and end sooner"
     )

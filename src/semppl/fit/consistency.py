@@ -27,7 +27,7 @@ from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.teaching import Lot, Material, collect, teach
 
 SURE: Final = EvaluateFlags.sure
-# of the time that pre-training took, where no minutes limit it
+# of the time that pre-training took: so much in any case
 _SHARE: Final = 0.5
 _TRAININGS: Final = 2
 _FEWEST: Final = 200
@@ -98,13 +98,11 @@ def taught(
     return course, examined(OURS, ON_ALL, lambda of: answers(desk, model, of), exam, validation, took), model
 
 
-def allowance(pretraining: float, left: float | None, *, baseline: bool) -> float:
-    """Seconds for reading and both trainings: all that are left but for the baseline, which takes as long as
-    pre-training did; half as long as that where there is no end.
+def allowance(pretraining: float, left: float | None) -> float:
+    """Seconds for reading and both trainings: all that are left, and half as long as pre-training where these
+    are fewer, or there is no end: a slow scan or baseline should not cost the usual way.
     """
-    if left is None:
-        return _SHARE * pretraining
-    return left - (pretraining if baseline else 0.0)
+    return max(_SHARE * pretraining, left or 0.0)
 
 
 def affordable(allowed: float, spent: float, each: float) -> int:

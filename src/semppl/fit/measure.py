@@ -60,15 +60,16 @@ def measure(
     if settings.finetune:
         tuning, row, models["fine-tuned"] = fine_tuned(desk, online, exam, validation, seconds)
         rows.append(row)
-    if settings.consistency:
-        left = None if until is None else until - time.monotonic()
-        allowed = allowance(seconds, left, baseline=settings.baselines)
+    others = []
+    if settings.baselines:
+        others = _frozen(desk, START, fresh(desk, pretrained=True), exam, validation, None)[0]
+        others.append(supervised(desk, exam, validation, seconds))
+    if settings.consistency:  # the last, for it takes what is left
+        allowed = allowance(seconds, None if until is None else until - time.monotonic())
         if made := taught(desk, online.encoder, exam, validation, seconds, allowed):
             course, row, models[ON_ALL] = made
             rows.append(row)
-    if settings.baselines:
-        rows += _frozen(desk, START, fresh(desk, pretrained=True), exam, validation, None)[0]
-        rows.append(supervised(desk, exam, validation, seconds))
+    rows += others
     decides = chosen(rows).way
     model = models.get(decides)
     if model is not None:

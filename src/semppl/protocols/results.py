@@ -76,18 +76,24 @@ def require_free(files: Iterable[Path], *, overwrite: bool) -> None:
 
 def write_outcome(file: Path, outcome: Outcome, facts: Mapping[str, Any]) -> None:
     """Everything that is needed to trust the numbers."""
-    lines = []
-    for key, value in {**asdict(outcome), **facts}.items():
-        # details hold matrices: on one line, or each number would have its own
-        indent = None if key == "details" else 1
-        lines.append(f"{json.dumps(key)}: {json.dumps(value, indent=indent, allow_nan=False, default=str)}")
+    text = result_text({**asdict(outcome), **facts})
     try:
         file.parent.mkdir(exist_ok=True)
-        write_text(file, "{\n" + ",\n".join(lines) + "\n}\n")
+        write_text(file, text)
     except OSError as error:
         raise RunError(
             f"{file} cannot be written ({error.strerror}): make room there and try again"
         ) from error
+
+
+def result_text(content: Mapping[str, Any]) -> str:
+    """As it stands in its file."""
+    lines = []
+    for key, value in content.items():
+        # details hold matrices: on one line, or each number would have its own
+        indent = None if key == "details" else 1
+        lines.append(f"{json.dumps(key)}: {json.dumps(value, indent=indent, allow_nan=False, default=str)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def show_outcome(console: Console, title: str, outcome: Outcome) -> None:

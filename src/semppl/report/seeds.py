@@ -20,7 +20,7 @@ MACHINE: Final = (FREE - {"source", "data.labels", "data.test"}) | {"micro_batch
 _SEED: Final = re.compile(r"[-_ .]*seed[-_ ]?\d+$", re.IGNORECASE)
 _BY_TIME: Final = frozenset({"epochs", "optim.warmup_epochs"})
 # of files that may lie elsewhere on another machine, the name alone
-_FILES: Final = ("data.labels", "data.test", "data.masks")
+_FILES: Final = ("data.labels", "data.test")
 # what a run from before there was a choice does not say
 _USUAL: Final = {name: value for name, value in flat(asdict(Config())).items() if value is not None} | {
     "data.masks": NO_MASKS,
@@ -79,6 +79,8 @@ def decisive(run: Run) -> dict[str, str]:
             values[name] = PurePath(str(values[name])).name
     if sha256 := run.environment.get("data_sha256"):
         values["source"] = f"{PurePath(str(values.get('source', ''))).name} ({str(sha256)[:8]})"
+    if (sha256 := run.environment.get("masks_sha256")) and values["data.masks"] != NO_MASKS:
+        values["data.masks"] = f"{PurePath(str(values['data.masks'])).name} ({str(sha256)[:8]})"
     return {name: str(value) for name, value in values.items()}
 
 

@@ -1,12 +1,14 @@
-import builtins
+from dataclasses import replace
 
 import pytest
 from PIL import Image
 from tests.report.table.conftest import configured, numbers, outcome
 
+from semppl.report.table import picture
 from semppl.report.table.beside import Published
-from semppl.report.table.picture import draw, lines, published_lines
+from semppl.report.table.picture import draw_, drawable, lines, published_lines
 from semppl.report.table.sections import sections
+from semppl.report.table.settings import MADE_BY
 
 FEW = {"labels": 40, "name": "f", "labels_per_class": 4}
 
@@ -59,11 +61,32 @@ def test_the_longest_of_two_rows_with_one_seed(tmp_path):
     assert line.points == {4000: (19.0, 0.0), 40: (18.0, 0.0)}
 
 
+def test_other_networks_are_left_to_the_tables(tmp_path):
+    net = replace(configured().net, encoder="wrn28-2")
+    both = {"linear": outcome(9.0), "linear-f": outcome(8.0, **FEW)}
+    found = numbers(tmp_path / "a", configured(), both) + numbers(tmp_path / "b", configured(seed=1), both)
+    found += numbers(tmp_path / "c", configured(net=net), {"linear": outcome(99.0)})
+    (line,) = lines(sections(found))
+    assert line.points == {4000: (9.0, 0.0), 40: (8.0, 0.0)}
+
+
+def test_the_first_of_equals(tmp_path):
+    both = {"linear": outcome(9.0), "linear-f": outcome(8.0, **FEW)}
+    found = numbers(tmp_path / "a", configured(), both)
+    found += numbers(tmp_path / "b", configured(method={"positives": 5}), {"linear": outcome(99.0)})
+    (line,) = lines(sections(found))
+    assert line.points == {4000: (9.0, 0.0), 40: (8.0, 0.0)}
+
+
+@pytest.mark.parametrize("text", ["?", "95.7 (3 seeds)", "95,7", "error 4.3", "95.7 ±", ""])
+def test_what_is_no_published_number(text):
+    assert not published_lines([Published("A", labels, "9", text, "") for labels in (40, 250)])
+
+
 def test_published_numbers():
     rows = [
         Published("A", 40, "9", "91.7 ± 1.4", ""),
         Published("A", 250, "9", "95", ""),
-        Published("B", 40, "9", "?", ""),
         Published("C", 40, "9", "90.1", ""),
     ]
     (line,) = published_lines(rows)
@@ -71,25 +94,22 @@ def test_published_numbers():
 
 
 def test_a_picture_that_is_the_same_each_time(made, tmp_path):
-    published = [Published("A", labels, "9", "91.7 ± 1.4", "") for labels in (40, 4000, 250)]
-    assert draw(made, published, tmp_path / "a.png")
-    assert draw(made, published, tmp_path / "b.png")
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
-    with Image.open(tmp_path / "a.png") as image:
+    names = ("A", "cost $_{ a $ b")
+    published = [
+        Published(name, labels, "9", "91.7 ± 1.4", "") for labels in (40, 4000, 250) for name in names
+    ]
+    for name in "ab":
+        draw_(tmp_path / name, made, published)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    with Image.open(tmp_path / "a") as image:
         assert len(image.convert("RGB").getcolors(1 << 20)) > 20
+        assert image.info["Software"] == MADE_BY
 
 
-def test_nothing_to_draw(made, tmp_path, monkeypatch):
-    assert not draw(made[:1], [], tmp_path / "a.png"), "one number of labels is no line"
+def test_nothing_to_draw(made, monkeypatch):
+    assert drawable(made)
+    assert not drawable(made[:1]), "one number of labels is no line"
     other = type(made[1])(("other.npz", ""), made[1].labels, made[1].rows)
-    assert not draw([made[0], other], [], tmp_path / "a.png"), "two data sets"
-    real = builtins.__import__
-
-    def without_matplotlib(name, *more):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *more)
-
-    monkeypatch.setattr(builtins, "__import__", without_matplotlib)
-    assert not draw(made, [], tmp_path / "a.png"), "no matplotlib"
-    assert not (tmp_path / "a.png").exists()
+    assert not drawable([made[0], other]), "two data sets"
+    monkeypatch.setattr(picture, "find_spec", lambda name: None)
+    assert not drawable(made), "no matplotlib"

@@ -212,7 +212,7 @@ def test_no_torch(good, tmp_path):
     assert (tmp_path / "x.md").is_file()
 
 
-def test_a_picture_where_there_are_several_numbers_of_labels(tmp_path):
+def test_a_picture_where_there_are_several_numbers_of_labels(tmp_path, monkeypatch):
     few = outcome(60.0, labels=40, name="f", labels_per_class=4)
     both = {"linear": outcome(90.0), "linear-f": few}
     run = write_run(tmp_path / "run", configured(method={"positives": 0}), both)
@@ -221,13 +221,19 @@ def test_a_picture_where_there_are_several_numbers_of_labels(tmp_path):
         said([run], tmp_path / "a b.md")
     assert (tmp_path / "a b.png").read_text() == "mine"
     assert not (tmp_path / "a b.md").exists()
-    (run / "evaluations" / "linear-f.json").rename(tmp_path / "kept.json")
-    assert "![" not in said([run], tmp_path / "a b.md")[0], "one number of labels needs none"
-    assert (tmp_path / "a b.png").read_text() == "mine"
-    (tmp_path / "kept.json").rename(run / "evaluations" / "linear-f.json")
-    with pytest.raises(UserError, match="in the way of the page's picture"):
-        said([run], tmp_path / "a b.md")
     for overwrite in (True, False):
         text, _ = said([run], tmp_path / "a b.md", overwrite=overwrite)
         assert "\n\n![Accuracy by number of labels](a%20b.png)\n\n## 4,000 labels" in text
         assert (tmp_path / "a b.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setattr(module, "drawable", lambda _: False)
+    assert "![" not in said([run], tmp_path / "a b.md")[0]
+    monkeypatch.undo()
+    assert "![" in said([run], tmp_path / "a b.md")[0], "a picture of ours is no stranger's"
+    with pytest.raises(UserError, match="writes text, and a picture"):
+        said([run], tmp_path / "a b.png", overwrite=True)
+
+
+def test_a_picture_that_will_not_be_drawn_is_in_nobodys_way(good, tmp_path):
+    (tmp_path / "x.png").write_text("mine")
+    assert "![" not in said([good], tmp_path / "x.md")[0], "one number of labels needs none"
+    assert (tmp_path / "x.png").read_text() == "mine"

@@ -51,6 +51,31 @@ def test_a_value_that_another_one_decides_needs_no_word_once_that_one_is_said():
     assert "optim.base_lr" not in said(config)
 
 
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {"method.objective": "dino"},
+        {"epochs": None},
+        {"epochs": "10"},
+        {"epochs": float("inf")},
+        {"epochs": float("nan")},
+        {"views.large_size": "32"},
+    ],
+)
+def test_a_run_of_another_version_or_by_hand_says_all(strange):
+    values, names = differing(complete(Config()), "auto")
+    names = list(dict.fromkeys([*names, *strange]))
+    assert to_say(values | strange, "auto", names, IMAGES) == names
+
+
+def test_what_is_said_always():
+    values, names = differing(complete(Config()), "auto")
+    more = set(to_say(values, "auto", names, IMAGES, always={"net.last_scale"})) - set(
+        said(complete(Config()))
+    )
+    assert more == {"net.last_scale"}
+
+
 def test_a_run_of_unknown_data_says_all():
     values, names = differing(complete(Config()), "auto")
     assert to_say(values, "auto", names, 0) == names

@@ -3,7 +3,7 @@ is complete, so a command with all its values trains the same, but for those tha
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -32,13 +32,14 @@ _LEFT_OUT: Final = frozenset(
 _SHORT: Final = frozenset({"labels", "labels_per_class", "label_fraction", "validation", "test", "masks"})
 
 
-def training(runs: Sequence[Run], names: Names) -> tuple[list[str], list[str]]:
+def training(runs: Sequence[Run], names: Names, always: Collection[str] = ()) -> tuple[list[str], list[str]]:
     """The command of the first run and of those that have more than seeds of their own, and of the others
     what is another than in the first one.
 
-    Runs of a row may have their data in other files, or labels that their training does not look at.
+    Runs of a row may have their data in other files, or labels that their training does not look at. Values
+    that are said always stay the same where somebody changes others.
     """
-    common = [_common(run) for run in runs]
+    common = [_common(run, always) for run in runs]
     whole, others = list[str](), list[str]()
     for place, (run, words) in enumerate(zip(runs, common, strict=True)):
         own = _own(run, names)
@@ -49,7 +50,7 @@ def training(runs: Sequence[Run], names: Names) -> tuple[list[str], list[str]]:
     return whole, others
 
 
-def _common(run: Run) -> list[str]:
+def _common(run: Run, always: Collection[str]) -> list[str]:
     """Over the preset that leaves the least to say, if the run keeps most of it."""
     values = {name: portable(value) for name, value in all_values(run.config).items()}
     source = str(values["source"])
@@ -61,7 +62,7 @@ def _common(run: Run) -> list[str]:
             fitting.append(name)
     preset = min(fitting, key=lambda name: (len(_differing(values, name)), name != "auto"))
     words = ["semppl", "pretrain", source or "DATA", *([] if preset == "auto" else ["--preset", preset])]
-    for name in to_say(values, preset, _differing(values, preset), _num_images(run)):
+    for name in to_say(values, preset, _differing(values, preset), _num_images(run), always):
         value = values[name]
         # a flag that may also be None takes True and False as its value
         open_ = isinstance(value, bool) and not isinstance(usual[name], bool)

@@ -29,14 +29,14 @@ OF_LABELS: Final = frozenset(
     }
 )
 """What nothing depends on where no label reaches training."""
-# what a training on labels alone takes of a run
-_NETWORK: Final = frozenset(
+NETWORK: Final = frozenset(
     {
         *("net.encoder", "net.sk", "net.width", "net.stem", "net.padding", "net.last_scale", "net.mean"),
         *("net.std", "views.large_size", "views.recipe", "views.min_area", "views.flip"),
         "views.crop_probability",
     }
 )
+"""What a training on labels alone takes of a run."""
 # a row is of one section, which has the data
 _ELSEWHERE: Final = frozenset({"source", "seed", "data.split_seed"})
 
@@ -92,7 +92,7 @@ def settings_of(run: Run, method: Method) -> dict[str, str]:
     values = decisive(run)
     left_out = _ELSEWHERE if method.saw_labels else _ELSEWHERE | OF_LABELS
     if method.kind == "supervised":
-        return {name: value for name, value in values.items() if name in _NETWORK}
+        return {name: value for name, value in values.items() if name in NETWORK}
     kept = {name: value for name, value in values.items() if name not in left_out}
     return kept | {INIT_FROM: _weights(origin_of(run))}
 

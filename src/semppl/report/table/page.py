@@ -8,6 +8,7 @@ from semppl.core.tables import NOTHING, markdown_table
 from semppl.report.collect import Run
 from semppl.report.table.beside import Published
 from semppl.report.table.commands import Names, evaluating, training
+from semppl.report.table.method import NETWORK
 from semppl.report.table.numbers import bullets, cell, listed, section_parts
 from semppl.report.table.sections import Row, Section
 from semppl.report.table.settings import MADE_BY, link_to
@@ -99,7 +100,7 @@ def _alone(runs: Sequence[Run], names: Names) -> list[str]:
     about = "Of these runs only the configuration and the labels are used"
     if not runs:
         return [f"{about}:"]
-    whole, others = training(runs, names)
+    whole, others = training(runs, names, NETWORK)
     more = f" The same with {'; '.join(f'`{cell(each)}`' for each in others)}." if others else ""
     return [_block(whole), f"{about}, so that one epoch would do.{more} Measured by:"]
 

@@ -1,46 +1,76 @@
-"""Paths as they mean something on another machine: without the folders that only one has."""
+"""Files of a run as they mean something elsewhere: without folders and the kernel of one machine."""
 
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import PurePath
+import json
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 import yaml
 
-Parse = Callable[[str], Any]
+from semppl.protocols.results import result_text
 
 
 def portable(value: object) -> object:
     """Of a file that lies elsewhere on another machine, the name alone; a checkpoint's with that of its run,
     without which it says little.
     """
-    path = PurePath(value) if isinstance(value, str) else None
-    if path is None or not path.is_absolute() or not path.name:
+    if not isinstance(value, str):
         return value
-    run = [path.parent.parent.name, "checkpoints"] if path.parent.name == "checkpoints" else []
-    return "/".join(part for part in (*run, path.name) if part)
+    for path in (PurePosixPath(value), PureWindowsPath(value)):
+        if path.is_absolute() and path.name:
+            run = [path.parent.parent.name, "checkpoints"] if path.parent.name == "checkpoints" else []
+            return "/".join(part for part in (*run, path.name) if part)
+    return value
 
 
-def without_folders(text: str, parse: Parse, written: Callable[[str], str] = str) -> str:
-    """A file with all its paths made portable, and else as it was; one that is damaged stays as it is.
-
-    `written` says how a string stands in it.
-    """
+def portable_file(name: str, text: str) -> str:
+    """One of a run's files by its name; one that is damaged, or says nothing of the machine, as it is."""
+    read, change, write = _ways(name)
     try:
-        found = {*_absolute(parse(text))}
+        content = read(text)
+        changed = change(content)
+        return text if changed == content else write(changed)
     except (ValueError, RecursionError, yaml.YAMLError):
         return text
-    for path in sorted(found, key=len, reverse=True):
-        text = text.replace(written(path), written(str(portable(path))))
-    return text
 
 
-def _absolute(content: object) -> Iterator[str]:
-    if isinstance(content, str):
-        if portable(content) != content:
-            yield content
-    elif isinstance(content, Mapping):
-        for value in content.values():
-            yield from _absolute(value)
-    elif isinstance(content, list):
-        for value in content:
-            yield from _absolute(value)
+def _ways(name: str) -> tuple[Callable[[str], Any], Callable[[Any], Any], Callable[[Any], str]]:
+    """How to read it, what to change, how to write it as it was written."""
+    if name.endswith(".yaml"):
+        return yaml.safe_load, _everywhere, _as_yaml
+    if name == "environment.json":
+        return json.loads, _machine, _as_json
+    if name == "started_from.json":
+        return json.loads, _everywhere, _as_json
+    if name.endswith(".json"):
+        return json.loads, _result, result_text
+    return str, str, str
+
+
+def _as_yaml(content: object) -> str:
+    return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+
+
+def _as_json(content: object) -> str:
+    return json.dumps(content, indent=2) + "\n"
+
+
+def _everywhere(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {key: _everywhere(value) for key, value in content.items()}
+    return [_everywhere(value) for value in content] if isinstance(content, list) else portable(content)
+
+
+def _machine(content: Any) -> Any:
+    """Its system, of `Linux-6.1-…` the first word."""
+    if not isinstance(content, Mapping) or not isinstance(content.get("platform"), str):
+        return content
+    return {**content, "platform": content["platform"].split("-")[0]}
+
+
+def _result(content: Any) -> Any:
+    """Paths are among the flags; elsewhere what looks like one may be a class."""
+    if not isinstance(content, Mapping):
+        return content
+    changes = {"flags": _everywhere, "environment": _machine}
+    return {key: changes[key](value) if key in changes else value for key, value in content.items()}

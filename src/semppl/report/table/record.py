@@ -3,7 +3,7 @@
 `kept.json` marks it, and says what a table takes from files that are left behind: how many images of each
 role split.csv has (which ones, only its sha256 still tells), and how many lines of metrics there were. The
 page made from records is that of the runs but for paths. Not known any more is whether split.csv was damaged
-and whether the run was still training; nor in which folders of its machine files lay.
+and whether the run was still training; nor in which folders files lay, nor the machine's kernel.
 """
 
 import json
@@ -12,14 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from semppl.core.rundir import KEPT, RunDirectory
 from semppl.report.collect import Run
 from semppl.report.gaps import Damaged
 from semppl.report.lenient import finite, read_json
 from semppl.report.seeds import decisive
-from semppl.report.table.portable import without_folders
+from semppl.report.table.portable import portable, portable_file
 from semppl.report.table.thin import kept_lines, lighter, thinned
 
 _BY: Final = "semppl report --keep"
@@ -69,7 +67,8 @@ def same_run(one: Run, other: Run) -> bool:
     have any; its speed is like that of no other run.
     """
     first = [json.dumps(run.metrics[0]) for run in (one, other) if run.metrics]
-    return one.seed == other.seed and decisive(one) == decisive(other) and len({*first}) <= 1
+    asked = [{name: portable(value) for name, value in decisive(run).items()} for run in (one, other)]
+    return one.seed == other.seed and asked[0] == asked[1] and len({*first}) <= 1
 
 
 def write_record(run: Run, folder: Path) -> None:
@@ -77,11 +76,11 @@ def write_record(run: Run, folder: Path) -> None:
     again = is_record(run.path)
     for name in (*_WHOLE, *((_METRICS, KEPT) if again else ())):
         if (file := run.path / name).is_file():
-            _write(folder / name, _portable(name, _text(file)))
+            _write(folder / name, portable_file(name, _text(file)))
     for name in sorted(results_of(run.path)):
         copied = folder / "evaluations" / name
         copied.parent.mkdir(exist_ok=True)
-        _write(copied, _portable(name, lighter(_text(RunDirectory(run.path).evaluations / name))))
+        _write(copied, portable_file(name, lighter(_text(RunDirectory(run.path).evaluations / name))))
     if not again:
         _thin(run, folder)
 
@@ -93,12 +92,6 @@ def _thin(run: Run, folder: Path) -> None:
     lines = {"kept": len(rows), "of": len(run.metrics)}
     mark = {"kept_by": _BY, "lines_of_metrics": lines, "roles": dict(run.roles)}
     _write(folder / KEPT, json.dumps(mark, indent=1) + "\n")
-
-
-def _portable(name: str, text: str) -> str:
-    if name.endswith(".json"):
-        return without_folders(text, json.loads, json.dumps)
-    return without_folders(text, yaml.safe_load) if name.endswith(".yaml") else text
 
 
 def _text(file: Path) -> str:

@@ -16,7 +16,7 @@ from semppl.report.table.beside import Published, read_published
 from semppl.report.table.keep import keep_, records_of
 from semppl.report.table.measure import Measurement, measured
 from semppl.report.table.page import Facts, table_page
-from semppl.report.table.picture import draw, lines
+from semppl.report.table.picture import draw_, drawable
 from semppl.report.table.record import is_record
 from semppl.report.table.sections import Section, sections
 from semppl.report.table.settings import picture_beside, table_destination
@@ -56,11 +56,12 @@ def run_table(paths: Sequence[Path], flags: ReportFlags, console: Console) -> Pa
         published=published,
         problems=problems,
     )
-    picture = picture_beside(out, overwrite=flags.overwrite) if lines(made) else None
+    picture = picture_beside(out, overwrite=flags.overwrite) if drawable(made) else None
     kept = _kept(runs, flags)
     try:
-        drawn = picture is not None and draw(made, published, picture)
-        write_text(out, table_page(made, replace(facts, picture=picture.name if picture and drawn else None)))
+        if picture is not None:
+            draw_(picture, made, published)
+        write_text(out, table_page(made, replace(facts, picture=None if picture is None else picture.name)))
     except OSError as error:
         raise RunError(
             f"{plain(str(out))} cannot be written ({error.strerror}): choose another --table"

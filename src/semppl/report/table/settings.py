@@ -18,6 +18,8 @@ def table_destination(flags: ReportFlags) -> Path:
     out = flags.table
     if flags.out is not None:
         raise UserError("--out is for the HTML page, and --table makes none: leave one of them out")
+    if out.suffix.lower() == ".png":
+        raise UserError(f"{plain(str(out))}: --table writes text, and a picture beside it: name it .md")
     if out.is_dir():
         raise UserError(f"{plain(str(out))} is a folder: name a file with --table")
     if not out.parent.is_dir():
@@ -30,15 +32,23 @@ def table_destination(flags: ReportFlags) -> Path:
 
 
 def picture_beside(out: Path, *, overwrite: bool) -> Path:
-    """The picture of a page; one that lies there is ours where a page of ours shows it."""
+    """The picture of a page, where there is no other than one of ours."""
     picture = out.with_suffix(".png")
-    ours = our_table(out) and link_to(picture.name) in out.read_text(errors="replace")
-    if picture.exists() and not overwrite and not ours:
+    if picture.exists() and not overwrite and not _our_picture(picture):
         raise UserError(
             f"{plain(str(picture))} is in the way of the page's picture: move it away, replace it with "
             "--overwrite, or choose another --table"
         )
     return picture
+
+
+def _our_picture(file: Path) -> bool:
+    """Its first words say so."""
+    try:
+        with file.open("rb") as opened:
+            return MADE_BY.encode() in opened.read(4096)
+    except OSError:
+        return False
 
 
 def link_to(picture: str) -> str:

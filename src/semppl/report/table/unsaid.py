@@ -1,6 +1,6 @@
 """Which flags a command can do without: the other values and the data decide on them (`resolved`)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -14,10 +14,18 @@ from semppl.resolve import resolved
 _BY_DATA: Final = frozenset({"views.large_size", "method.queue_capacity", "data.masks"})
 
 
-def to_say(values: Mapping[str, Any], preset: str, differing: Sequence[str], num_images: int) -> list[str]:
-    """Of the names in which a run differs from a preset, those without which it would be another run."""
+def to_say(
+    values: Mapping[str, Any],
+    preset: str,
+    differing: Sequence[str],
+    num_images: int,
+    always: Collection[str] = (),
+) -> list[str]:
+    """Of the names in which a run differs from a preset, those without which it would be another run, and
+    those that are said always.
+    """
     usual = flat(asdict(PRESETS[preset]()))
-    said = {name for name in differing if usual[name] is not None or name in _BY_DATA}
+    said = {name for name in differing if usual[name] is not None or name in (*_BY_DATA, *always)}
     try:
         while True:  # what nothing chooses, then one by one: others may come right by themselves
             chosen = _chosen(usual | {name: values[name] for name in said}, values, num_images)
@@ -25,7 +33,7 @@ def to_say(values: Mapping[str, Any], preset: str, differing: Sequence[str], num
             if not wrong:
                 break
             said |= {name for name in wrong if chosen[name] is None} or {wrong[0]}
-    except UserError:  # a run that could not be made any more
+    except (UserError, TypeError, ValueError, KeyError, OverflowError):  # of another version, or by hand
         return list(differing)
     return [name for name in differing if name in said]
 
