@@ -79,6 +79,11 @@ def configured(train) -> Config:
     return resolved(given, image_size=32, num_images=50_000)
 
 
+@cache
+def evaluation(*words):
+    return parse(["evaluate", "RUN", *words])
+
+
 def config_of(run) -> Config:
     return configured(run.train)
 
@@ -99,7 +104,7 @@ def test_every_command_is_one_that_can_run(grid):
         assert config.net.encoder == ("wrn28-2" if "-wrn" in run.name else "resnet18")
         assert config.total_steps(50_000) in ((97,) if run.name.startswith("supervised") else (19_531, 9_765))
         for each in run.evaluations:
-            flags = parse(["evaluate", "RUN", *each.words()])
+            flags = evaluation(*each.words())
             check_flags(flags)
             written = {
                 name: result_file(RunDirectory(Path()), name, flags.name).name
@@ -142,7 +147,7 @@ def test_labels_alone_are_trained_with_the_seed_of_the_row(grid):
         (config_of(run).seed, flags.labels_per_class): flags.seed
         for run in grid.runs()
         for each in run.evaluations
-        if each.protocols == ("supervised",) and (flags := parse(["evaluate", "RUN", *each.words()]))
+        if each.protocols == ("supervised",) and (flags := evaluation(*each.words()))
     }
     assert seeds == {(seed, per_class): seed for per_class, _ in grid.LABELS.values() for seed in grid.SEEDS}
 
