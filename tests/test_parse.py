@@ -25,6 +25,7 @@ def test_flags_lie_over_the_preset():
     [
         (["pretrain", "photos", "--epochss", "3"], "perhaps --epochs"),
         (["pretrain", "photos", "--epochs", "many"], "--epochs"),
+        (["report", "x", "--tabel", "t.md"], "perhaps --table or --labels or --data.labels ("),
         (["dance"], "dance"),
     ],
 )

@@ -80,6 +80,7 @@ def _one_line(box: str) -> str:
     said = [words for words in said if not words.startswith(("Argument helptext", "For full helptext"))]
     for i, words in enumerate(said):
         if words.startswith("Perhaps you meant"):
-            flags = [flag for flag in re.findall(r"--[a-z][\w.-]*", words) if flag != "--help"]
+            found = re.findall(r"--[a-z][\w.-]*", words)  # several verbs may have it
+            flags = [flag for flag in dict.fromkeys(found) if flag != "--help"]
             said[i] = f"perhaps {' or '.join(flags)}"
     return f"{'; '.join(said)} (--help shows what there is)"

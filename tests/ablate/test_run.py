@@ -99,6 +99,12 @@ def test_the_table_is_written_and_finished_cells_are_not_repeated(go, tmp_path):
     assert "6 of them finished" in go.text.getvalue()
 
 
+def test_advice_for_a_shared_gpu_is_said(go, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "sharing_advice", lambda device, jobs: f"{jobs} on {device} take turns")
+    go(flags=AblateFlags(jobs=2, out=tmp_path))
+    assert "2 on cpu take turns\n" in go.text.getvalue()
+
+
 def test_tables_share_cells_and_more_seeds_add_to_them(go, tmp_path):
     go(flags=AblateFlags(out=tmp_path / "out"))
     go("alpha", flags=AblateFlags(seeds=2, out=tmp_path / "out"))

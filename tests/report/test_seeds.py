@@ -1,3 +1,4 @@
+import json
 import math
 from dataclasses import replace
 
@@ -93,6 +94,20 @@ def test_where_it_ran_decides_nothing(tmp_path):
     other = measured_run(tmp_path / "d", data__labels="/data/other.csv")
     assert decisive(collect(other))["data.labels"] == "other.csv"
     assert len(grouped([collect(here), collect(other)])) == 2
+
+
+def test_masks_are_told_apart_by_their_content_and_by_their_place_where_that_is_not_known(tmp_path):
+    def run(name, seed, place, sha256=None):
+        path = measured_run(tmp_path / name, seed=seed, data__masks=place)
+        if sha256:
+            file = path / "environment.json"
+            file.write_text(json.dumps(json.loads(file.read_text()) | {"masks_sha256": sha256}))
+        return collect(path)
+
+    one, same = run("a", 0, "/here/masks", "ab" * 32), run("b", 1, "/there/masks", "ab" * 32)
+    assert len(grouped([one, same])) == 1
+    assert len(grouped([one, run("c", 1, "/here/masks", "cd" * 32)])) == 2
+    assert len(grouped([run("d", 0, "/here/masks"), run("e", 1, "/there/masks")])) == 2
 
 
 def test_a_run_from_before_there_was_a_choice_belongs_to_those_that_made_none(tmp_path):

@@ -8,8 +8,8 @@ from typing import Final
 from semppl.ablate.direction import SAME_TOP1, verdict
 from semppl.ablate.summary import Metric, Summary
 from semppl.ablate.tables import with_name, without_name
+from semppl.core.by_labels import Line, draw_lines_, drawable, point
 from semppl.core.paired import difference, signed
-from semppl.core.rundir import write_atomically
 from semppl.core.tables import NOTHING, spread
 
 COLUMNS: Final = (
@@ -75,30 +75,22 @@ def _gains(summary: Summary, count: int) -> dict[int, float]:
 
 
 def draw_curve(summary: Summary, per_class: Sequence[int], path: Path) -> bool:
-    """The picture, with a bar of a standard deviation where there are several seeds; False without
-    matplotlib, which is an extra.
-    """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
-    except ImportError:
+    """The picture; False without matplotlib, which is an extra."""
+    if not drawable():
         return False
-    figure = Figure(figsize=(5.2, 3.6), layout="constrained", dpi=110)
-    axes = figure.add_subplot()
+    lines = []
     for name, title, colour in (
         (with_name, "SemPPL", "tab:blue"),
         (without_name, "without semantic positives", "tab:orange"),
     ):
-        points = {count: list(summary.values(name(count), "linear").values()) for count in per_class}
-        points = {count: values for count, values in points.items() if values}
-        bars = [statistics.stdev(values) if len(values) > 1 else 0.0 for values in points.values()]
-        means = [statistics.mean(values) for values in points.values()]
-        axes.errorbar(list(points), means, bars, fmt="o-", capsize=3, color=colour, label=title)
-    axes.set_xscale("log")
-    axes.set_xticks(list(per_class), [str(count) for count in per_class])
-    axes.minorticks_off()
-    axes.set_xlabel("labels per class")
-    axes.set_ylabel("linear accuracy, %")
-    axes.grid(visible=True, alpha=0.3)
-    axes.legend(frameon=False)
-    write_atomically(path, lambda file: figure.savefig(file, format="png"))
+        found = {count: list(summary.values(name(count), "linear").values()) for count in per_class}
+        lines.append(Line(title, {count: point(values) for count, values in found.items() if values}, colour))
+    draw_lines_(
+        path,
+        lines,
+        per_class,
+        across="labels per class",
+        upward="linear accuracy, %",
+        made_by="semppl ablate",
+    )
     return True

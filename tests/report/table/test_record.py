@@ -107,6 +107,15 @@ def test_what_somebody_has_put_into_a_record(tmp_path):
     assert strangers(kept) == ["evaluations/deep/y.json", "evaluations/x.csv", "link", "notes.md", "x.json"]
 
 
+def test_a_run_of_which_nothing_but_the_folder_of_its_data_is_known_is_its_own_copy(tmp_path):
+    run = run_of(tmp_path / "run", source="/data/cifar.npz")
+    (run / "environment.json").unlink()
+    assert same_run(collect(run), collect(recorded(run, tmp_path / "kept")))
+    other = run_of(tmp_path / "other", source="/data/other.npz")
+    (other / "environment.json").unlink()
+    assert not same_run(collect(other), collect(tmp_path / "kept"))
+
+
 def test_states_of_one_run(tmp_path):
     run = run_of(tmp_path / "run")
     kept = collect(recorded(run, tmp_path / "kept"))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import quote
 
 from semppl.core.tables import NOTHING, markdown_table
 from semppl.report.collect import Run
@@ -11,7 +12,7 @@ from semppl.report.table.commands import Names, evaluating, training
 from semppl.report.table.method import NETWORK
 from semppl.report.table.numbers import bullets, cell, listed, section_parts
 from semppl.report.table.sections import Row, Section
-from semppl.report.table.settings import MADE_BY, link_to
+from semppl.report.table.settings import MADE_BY
 
 _ABOUT: Final = (
     "Top-1 accuracy in per cent: mean ± standard deviation over seeds, a number alone where there is one "
@@ -48,7 +49,7 @@ def table_page(sections: Sequence[Section], facts: Facts) -> str:
         f"`{cell(facts.short)}` wrote this page from {count}; the whole command is at its end. {_ABOUT}",
     ]
     if facts.picture is not None:
-        parts.append(link_to(facts.picture))
+        parts.append(f"![Accuracy by number of labels]({quote(facts.picture)})")
     for section, title in zip(sections, titles, strict=True):
         published = [each for each in facts.published if each.labels == section.labels]
         parts += section_parts(section, published, title)

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from semppl.core.errors import UserError
 from semppl.report.settings import ReportFlags
@@ -34,7 +33,7 @@ def table_destination(flags: ReportFlags) -> Path:
 def picture_beside(out: Path, *, overwrite: bool) -> Path:
     """The picture of a page, where there is no other than one of ours."""
     picture = out.with_suffix(".png")
-    if picture.exists() and not overwrite and not _our_picture(picture):
+    if picture.exists() and not overwrite and MADE_BY.encode() not in _beginning(picture, 4096):
         raise UserError(
             f"{plain(str(picture))} is in the way of the page's picture: move it away, replace it with "
             "--overwrite, or choose another --table"
@@ -42,25 +41,15 @@ def picture_beside(out: Path, *, overwrite: bool) -> Path:
     return picture
 
 
-def _our_picture(file: Path) -> bool:
-    """Its first words say so."""
-    try:
-        with file.open("rb") as opened:
-            return MADE_BY.encode() in opened.read(4096)
-    except OSError:
-        return False
-
-
-def link_to(picture: str) -> str:
-    """As a page shows it."""
-    return f"![Accuracy by number of labels]({quote(picture)})"
-
-
 def our_table(file: Path) -> bool:
     """Whether it begins as the pages of this verb do."""
     start = f"<!-- {MADE_BY}:".encode()
+    return _beginning(file, len(start)) == start
+
+
+def _beginning(file: Path, count: int) -> bytes:
     try:
         with file.open("rb") as opened:
-            return opened.read(len(start)) == start
+            return opened.read(count)
     except OSError:
-        return False
+        return b""
