@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-SHARE: Final = 0.0
+SHARE: Final = 0.5
 """Of hard views; with 0 none is warped, and none of the numbers for it are drawn."""
 TURN: Final = 30
 """Degrees at most, either way."""
 SHEAR: Final = 0.3
-"""Sides at most, along each axis."""
+"""Of the distance from the middle at most, along each axis."""
 
 
 def warping() -> dict[str, float] | None:
