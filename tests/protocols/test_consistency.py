@@ -11,6 +11,7 @@ from semppl.protocols.consistency import finetune_consistently
 from semppl.protocols.finetuning import finetune
 from semppl.protocols.run import run_evaluate
 from semppl.protocols.settings import EvaluateFlags
+from semppl.views import warp
 
 
 def test_it_runs_through_evaluate_and_says_what_was_done(trained):
@@ -41,6 +42,24 @@ def test_it_runs_through_evaluate_and_says_what_was_done(trained):
         assert any("right" in row for row in curve)
     assert "sure of " in console.file.getvalue()
     assert "images without a label in the last epoch" in console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("share", "words", "settings"),
+    [
+        (0.0, "crops from 35% on, and a hole of half their side", None),
+        (
+            0.5,
+            "crops from 35% on, 50% turned by up to 30° and sheared by up to 0.3, and a hole of",
+            {"share": 0.5, "turn": 30, "shear": 0.3},
+        ),
+    ],
+)
+def test_whether_hard_views_are_warped_is_said(trained, subject_of, monkeypatch, share, words, settings):
+    monkeypatch.setattr(warp, "SHARE", share)
+    outcome = finetune_consistently(subject_of(trained, consistency=True, epochs=1))
+    assert words in outcome.protocol
+    assert outcome.settings["warp"] == settings
 
 
 def weights_of(monkeypatch):

@@ -5,6 +5,8 @@ import pytest
 import torch
 from rich.console import Console
 
+from semppl.core.batch import Batch
+from semppl.core.rng import generator
 from semppl.core.share import Rows
 from semppl.data.image import read_image
 from semppl.data.images import ImageFiles
@@ -12,8 +14,11 @@ from semppl.evaluate.consistency import Tally, make_plan
 from semppl.protocols import teaching
 from semppl.protocols.self_training import without_label
 from semppl.protocols.teaching import Cut, collect, collect_lot, hard_view, teach
-from semppl.views.easy import shift
+from semppl.views import warp as warp_module
+from semppl.views.easy import cut_out, shift
+from semppl.views.photometric import finish
 from semppl.views.recipe import View
+from semppl.views.warp import warp
 
 HOW = {"sure": 0.95, "seed": 0, "title": None}
 
@@ -53,6 +58,21 @@ def test_easy_views_are_shifts_and_hard_ones_are_cut_from_shifts():
     ones = cut.one(images[0], rng.manual_seed(5))
     batch = cut(images[:1], None, rng.manual_seed(5), Rows(0, 1, 1))
     assert all(torch.equal(one, many[0]) for one, many in zip(ones, batch, strict=True))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_hard_views_get_colours_then_perhaps_a_warp_then_a_hole(desk, monkeypatch, share):
+    monkeypatch.setattr(warp_module, "SHARE", share)
+    view, easy, crops = hard_view(desk), noise(20, 8), noise(20, 8)
+    batch = Batch((easy, crops), torch.zeros(20), torch.arange(20).flip(0))
+    pair = teaching._pairs(desk, lambda step: batch, torch.arange(100, 120), view, 7)(3)
+    rng = generator(7, "consistency/colours", 3)
+    hard = finish(crops, view, *desk.statistics, rng)
+    if share:
+        hard = warp(hard, torch.rand(4, 20, generator=rng))
+    assert torch.equal(pair.hard_U3ss, cut_out(hard, torch.rand(2, 20, generator=rng)))
+    assert torch.equal(pair.easy_U3ss, desk.normalised(easy)), "which nothing turns"
+    assert pair.index_U.tolist() == list(range(119, 99, -1))
 
 
 # images

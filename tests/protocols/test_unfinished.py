@@ -17,6 +17,7 @@ from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.unfinished import bookmark_of, digest_of, forget_, recalled
 from semppl.train.interrupt import Interrupted
 from semppl.train.progress import StageProgress
+from semppl.views import warp
 
 STEPS = {"title": "x", "steps": 3}
 
@@ -190,6 +191,21 @@ def test_a_training_that_was_stopped_goes_on_and_finds_the_same(case, trained, a
     for key in ("protocol", "numbers", "settings", "details"):
         assert one[key] == other[key]
     assert not (trained.evaluations / "unfinished").exists()
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.0, 0.5), (0.5, 0.0)])
+def test_a_training_that_saw_other_hard_views_begins_anew(trained, interrupter, monkeypatch, before, after):
+    how, title, steps = CASES["consistency"]
+    monkeypatch.setattr(warp, "SHARE", before)
+    name, interrupter.at = f"warped{before}", (title, 2)
+    with pytest.raises(Interrupted):
+        evaluate(trained, name, seed=1, **how)
+    monkeypatch.setattr(warp, "SHARE", after)
+    interrupter.steps.clear()
+    assert f"is of another training (other warp): {title} begins anew" in evaluate(
+        trained, name, seed=1, **how
+    )
+    assert interrupter.of(title) == list(range(1, steps + 1))
 
 
 @pytest.mark.parametrize(("every", "left"), [(0.0, [4, 5, 6]), (1e9, [1, 2, 3, 4, 5, 6])])

@@ -20,6 +20,7 @@ from semppl.protocols.subject import Subject
 from semppl.protocols.teaching import Lot, collect_lot, hard_view, teach
 from semppl.protocols.unfinished import bookmark_of, digest_of, start_of
 from semppl.views.easy import reach
+from semppl.views.warp import warping
 
 
 def finetune_consistently(subject: Subject) -> Outcome:
@@ -47,6 +48,7 @@ def finetune_consistently(subject: Subject) -> Outcome:
             "weight_decay": WEIGHT_DECAY,
             "strength_of_the_start": fit.strength,
             "hard_view": asdict(hard_view(desk)),
+            "warp": warping(),
             "seeds": list(seeds),
         },
         details={"metrics": [metrics.as_json() for metrics in found], "consistency": curves},
@@ -71,6 +73,7 @@ def _taught(
             **start_of(encoder),
             "strength": fit.strength,
             "sure": sure,
+            "warp": warping(),
             "seed": seed,
             "labels": digest_of(subject.task.labels.labels_M, lot.index_N),
         },
@@ -88,15 +91,20 @@ def _said(count: int, last: Mapping[str, Any]) -> str:
 def _words(subject: Subject, plan: Plan, count: int, fit: LinearFit) -> str:
     """For beside the numbers."""
     view = hard_view(subject.desk)
-    most = reach(view.size)
+    most, warps = reach(view.size), warping()
+    warped = (
+        f"{warps['share']:.0%} turned by up to {warps['turn']:g}° and sheared by up to {warps['shear']:g}, "
+        if warps
+        else ""
+    )
     moves = ["flipped"] * bool(view.flip) + [f"shifted by up to {most} px"] * bool(most)
     return (
         f"fine-tuned with consistency: {count:,} unlabelled images, P = {subject.flags.sure:g}, "
         f"{plan.epochs} epochs of them, {plan.unlabelled} beside {plan.labelled} labelled ones in each of "
         f"{plan.steps:,} steps; encoder and a linear classifier that starts as {linear_words(fit)}; easy "
         f"views ({', '.join(moves) or 'whole images'}) for labels and the teacher's answers, hard ones with "
-        f"the colours of pre-training, {view.crop:.0%} of them crops from {view.min_area:.0%} on, and a hole "
-        f"of half their side; answers aligned to the shares of the labels; Nesterov 0.9, rate {plan.rate:g} "
-        f"falling by a cosine, weight decay {WEIGHT_DECAY:g}; marked is the teacher, an average with decay "
-        f"{plan.decay:.4g}; no other setting was chosen"
+        f"the colours of pre-training, {view.crop:.0%} of them crops from {view.min_area:.0%} on, {warped}"
+        f"and a hole of half their side; answers aligned to the shares of the labels; Nesterov 0.9, rate "
+        f"{plan.rate:g} falling by a cosine, weight decay {WEIGHT_DECAY:g}; marked is the teacher, an "
+        f"average with decay {plan.decay:.4g}; no other setting was chosen"
     )

@@ -1,7 +1,8 @@
 """Training with consistency: which images, which views, and a student with its teacher.
 
 An image is seen as it is evaluated (whole, and sharp where it has the size of a view). An easy view is that,
-flipped and shifted; a hard view is cut from it, has the colours of pre-training and a hole.
+flipped and shifted; a hard view is cut from it, has the colours of pre-training, is perhaps turned
+and sheared, and has a hole.
 
 Shapes: L labelled images, M images of the data set, N images without a label, B images of a batch, U images
 without a label of a step, s side of a view.
@@ -38,6 +39,7 @@ from semppl.views.easy import cut_out, shift
 from semppl.views.geometry import cut_views
 from semppl.views.photometric import finish
 from semppl.views.recipe import View
+from semppl.views.warp import warp, warping
 
 # of hard views: crops of at least so much, in every second one; a smaller part often shows another thing, or
 # none, and the answer for the whole image would be wrong for it
@@ -212,13 +214,15 @@ def teach(
 
 
 def _pairs(desk: Desk, feed: Feed, place_N: Tensor, view: View, seed: int) -> Pairs:
-    """Both views of each step; the hard ones get their colours and their hole on the device."""
-    mean_3, std_3 = desk.statistics
+    """Both views of each step; the hard ones are finished on the device."""
+    (mean_3, std_3), warps = desk.statistics, warping() is not None
 
     def pairs(step: int) -> Pair:
         batch, rng = feed(step), generator(seed, "consistency/colours", step, desk.device)
         easy_U3ss, hard_U3ss = batch.crops
         hard_U3ss = finish(hard_U3ss, view, mean_3, std_3, rng)
+        if warps:
+            hard_U3ss = warp(hard_U3ss, uniforms(4, len(hard_U3ss), rng))
         hard_U3ss = cut_out(hard_U3ss, uniforms(2, len(hard_U3ss), rng))
         return Pair(desk.normalised(easy_U3ss), hard_U3ss, place_N[batch.index_B])
 
