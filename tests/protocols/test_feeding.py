@@ -22,6 +22,10 @@ def test_the_first_view_with_its_labels_and_at_the_end_what_could_not_be_read():
     views, labels = examples(5)
     assert torch.equal(views, torch.full((2, 3, 4, 4), 50.0))
     assert labels.tolist() == [5, 7]
+    hardened, _ = examples_of(feed, lambda _: None, regretted.append, harden=lambda step, crops: crops + step)
+    views, labels = hardened(5)
+    assert torch.equal(views, torch.full((2, 3, 4, 4), 5.0)), "the second view"
+    assert labels.tolist() == [5, 7]
     assert (told, regretted) == ([], [])
     feed.unreadable.add("b.png: no image")
     close()

@@ -11,8 +11,10 @@ from torch.nn import functional as F
 from semppl.config import DataConfig, ViewsConfig
 from semppl.core.rundir import RunDirectory
 from semppl.protocols import desk as desk_module
+from semppl.protocols import hard
 from semppl.protocols import supervised as module
 from semppl.protocols.desk import Desk
+from semppl.protocols.hard import hard_view
 from semppl.protocols.supervised import fresh, supervised
 from semppl.protocols.task import Labels
 from semppl.train.prepare import load_for
@@ -174,12 +176,20 @@ def moves(views, desk, flip=False):
     return (every[:, :, None] - pixels.round()).abs().amax((3, 4, 5)) == 0
 
 
+@pytest.fixture
+def soft(monkeypatch):
+    """Views before they are hardened, and not cropped."""
+    monkeypatch.setattr(hard, "_CROP", 0.0)
+    monkeypatch.setattr(module, "hardening", lambda desk, *_: lambda step, crops: desk.normalised(crops))
+
+
+@pytest.mark.usefixtures("soft")
 @pytest.mark.parametrize(("labels", "count"), [("given", 9), ("all", 12)])
-def test_small_images_are_shifted_and_stay_sharp(small, subject_of, learnt, labels, count):
+def test_small_images_are_shifted(small, subject_of, learnt, labels, count):
     subject = subject_of(small, labels=labels)
     outcome = supervised(subject)
     (_, (views, labels_B), _), desk = learnt[0], subject.desk
-    assert "shifts by up to 2 px;" in outcome.protocol, "without flips, as the run"
+    assert "hard views: shifts by up to 2 px, the colours of" in outcome.protocol, "no flips, as the run"
     moved = moves(views, desk)
     assert moved.any((0, 1)).all(), "each is an image that was moved, and not flipped"
     seen = moved.any(0).any(1)
@@ -190,10 +200,25 @@ def test_small_images_are_shifted_and_stay_sharp(small, subject_of, learnt, labe
     assert torch.equal(labels_B, truth[moved.any(0).int().argmax(0)])
 
 
+@pytest.mark.usefixtures("soft")
 def test_small_images_are_flipped_as_in_the_run(small, subject_of, learnt):
     subject = with_views(subject_of(small), flip=1.0)
-    assert "shifts by up to 2 px and flips;" in supervised(subject).protocol
+    assert "hard views: shifts by up to 2 px, flips, the colours of" in supervised(subject).protocol
     assert moves(learnt[0][1][0], subject.desk, flip=True).any((0, 1)).all()
+
+
+def test_small_images_are_seen_in_hard_views(small, subject_of, learnt, monkeypatch):
+    made = []
+
+    def hardening(*how):
+        made.append(how)
+        return lambda step, crops: torch.full_like(crops, step + 5, dtype=torch.float)
+
+    monkeypatch.setattr(module, "hardening", hardening)
+    subject = subject_of(small, seed=4)
+    supervised(subject)
+    assert made == [(subject.desk, hard_view(subject.desk), 4, "supervised/colours")]
+    assert (learnt[0][1][0] == 5).all(), "and nothing is done to them then"
 
 
 def test_images_of_the_papers_recipe_are_cropped_whatever_their_size(small, subject_of, learnt):
@@ -215,8 +240,8 @@ def test_files_are_cut_from_squares_where_these_fit(trained, subject_of, learnt,
 def test_the_feed_is_closed_whatever_happens(small, subject_of, monkeypatch, error):
     closed, real = [], module.examples_of
 
-    def spy(feed, normalised, regret):
-        examples, close = real(feed, normalised, regret)
+    def spy(feed, normalised, regret, harden):
+        examples, close = real(feed, normalised, regret, harden=harden)
         feed.unreadable.add("cat.png: no image")
         return examples, lambda: closed.append(close())
 

@@ -6,19 +6,16 @@ import torch
 from rich.console import Console
 
 from semppl.core.batch import Batch
-from semppl.core.rng import generator
 from semppl.core.share import Rows
 from semppl.data.image import read_image
 from semppl.data.images import ImageFiles
 from semppl.evaluate.consistency import Tally, make_plan
 from semppl.protocols import teaching
+from semppl.protocols.hard import hard_view
 from semppl.protocols.self_training import without_label
-from semppl.protocols.teaching import Cut, collect, collect_lot, hard_view, teach
-from semppl.views import warp as warp_module
-from semppl.views.easy import cut_out, shift
-from semppl.views.photometric import finish
+from semppl.protocols.teaching import Cut, collect, collect_lot, teach
+from semppl.views.easy import shift
 from semppl.views.recipe import View
-from semppl.views.warp import warp
 
 HOW = {"sure": 0.95, "seed": 0, "title": None}
 
@@ -32,16 +29,6 @@ def same(images):
 
 
 # views
-
-
-def test_the_hard_view_has_the_colours_of_the_run_and_no_harder_crops(make_desk):
-    desk = make_desk()
-    view = hard_view(desk)
-    assert (view.size, view.min_area, view.crop) == (8, 0.35, 0.5)
-    assert (view.solarise, view.grey, view.jitter) == (0.1, 0.2, 0.8)
-    views = replace(desk.config.views, min_area=0.6, colour=False, solarise=False, flip=0.0)
-    mild = hard_view(replace(desk, config=replace(desk.config, views=views)))
-    assert (mild.min_area, mild.grey, mild.hue, mild.solarise, mild.flip) == (0.6, 0.0, 0.0, 0.0, 0.0)
 
 
 def test_easy_views_are_shifts_and_hard_ones_are_cut_from_shifts():
@@ -60,18 +47,13 @@ def test_easy_views_are_shifts_and_hard_ones_are_cut_from_shifts():
     assert all(torch.equal(one, many[0]) for one, many in zip(ones, batch, strict=True))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5])
-def test_hard_views_get_colours_then_perhaps_a_warp_then_a_hole(desk, monkeypatch, share):
-    monkeypatch.setattr(warp_module, "SHARE", share)
-    view, easy, crops = hard_view(desk), noise(20, 8), noise(20, 8)
+def test_both_views_of_a_step_come_with_their_place_in_the_data(desk):
+    easy, crops = noise(20, 8), noise(20, 8)
     batch = Batch((easy, crops), torch.zeros(20), torch.arange(20).flip(0))
-    pair = teaching._pairs(desk, lambda step: batch, torch.arange(100, 120), view, 7)(3)
-    rng = generator(7, "consistency/colours", 3)
-    hard = finish(crops, view, *desk.statistics, rng)
-    if share:
-        hard = warp(hard, torch.rand(4, 20, generator=rng))
-    assert torch.equal(pair.hard_U3ss, cut_out(hard, torch.rand(2, 20, generator=rng)))
-    assert torch.equal(pair.easy_U3ss, desk.normalised(easy)), "which nothing turns"
+    pairs = teaching._pairs(desk, lambda step: batch, torch.arange(100, 120), lambda step, hard: hard + step)
+    pair = pairs(3)
+    assert torch.equal(pair.hard_U3ss, crops + 3)
+    assert torch.equal(pair.easy_U3ss, desk.normalised(easy)), "which nothing hardens"
     assert pair.index_U.tolist() == list(range(119, 99, -1))
 
 
@@ -150,6 +132,14 @@ def test_without_a_title_nobody_hears_of_it_but_who_counts_along(make_desk, onli
     assert done == [1, 2, 3]
     assert not desk.console.file.getvalue().strip("\0")
     assert tally.table_E4[:, :2].sum(0).tolist() == [96, 96], "32 images in each of three steps, all sure"
+
+
+def test_colours_have_random_numbers_of_their_own(desk, online, monkeypatch):
+    made, real = [], teaching.hardening
+    monkeypatch.setattr(teaching, "hardening", lambda *how: made.append(how[1:]) or real(*how))
+    lot, fit = lot_and_fit(desk, online)
+    teach(desk, online.encoder, fit, lot, replace(make_plan(21, 1), steps=1), **HOW | {"seed": 7})
+    assert made == [(hard_view(desk), 7, "consistency/colours")]
 
 
 def test_it_starts_as_the_encoder_with_the_fit_and_ends_as_another(desk, online):

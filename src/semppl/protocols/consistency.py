@@ -13,11 +13,12 @@ from semppl.core.errors import UserError
 from semppl.evaluate.consistency import WEIGHT_DECAY, Plan, Tally, make_plan
 from semppl.evaluate.linear import LinearFit
 from semppl.protocols.frozen import linear_fit, linear_words
+from semppl.protocols.hard import hard_in_words, hard_view
 from semppl.protocols.results import Outcome, over_seeds
 from semppl.protocols.scored import numbers_of
 from semppl.protocols.self_training import without_label
 from semppl.protocols.subject import Subject
-from semppl.protocols.teaching import Lot, collect_lot, hard_view, teach
+from semppl.protocols.teaching import Lot, collect_lot, teach
 from semppl.protocols.unfinished import bookmark_of, digest_of, start_of
 from semppl.views.easy import reach
 from semppl.views.warp import warping
@@ -91,20 +92,14 @@ def _said(count: int, last: Mapping[str, Any]) -> str:
 def _words(subject: Subject, plan: Plan, count: int, fit: LinearFit) -> str:
     """For beside the numbers."""
     view = hard_view(subject.desk)
-    most, warps = reach(view.size), warping()
-    warped = (
-        f"{warps['share']:.0%} turned by up to {warps['turn']:g}° and sheared by up to {warps['shear']:g}, "
-        if warps
-        else ""
-    )
+    most = reach(view.size)
     moves = ["flipped"] * bool(view.flip) + [f"shifted by up to {most} px"] * bool(most)
     return (
         f"fine-tuned with consistency: {count:,} unlabelled images, P = {subject.flags.sure:g}, "
         f"{plan.epochs} epochs of them, {plan.unlabelled} beside {plan.labelled} labelled ones in each of "
         f"{plan.steps:,} steps; encoder and a linear classifier that starts as {linear_words(fit)}; easy "
         f"views ({', '.join(moves) or 'whole images'}) for labels and the teacher's answers, hard ones with "
-        f"the colours of pre-training, {view.crop:.0%} of them crops from {view.min_area:.0%} on, {warped}"
-        f"and a hole of half their side; answers aligned to the shares of the labels; Nesterov 0.9, rate "
+        f"{hard_in_words(view)}; answers aligned to the shares of the labels; Nesterov 0.9, rate "
         f"{plan.rate:g} falling by a cosine, weight decay {WEIGHT_DECAY:g}; marked is the teacher, an "
         f"average with decay {plan.decay:.4g}; no other setting was chosen"
     )

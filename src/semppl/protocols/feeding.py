@@ -9,15 +9,20 @@ from semppl.train.feed import Feed
 
 
 def examples_of(
-    feed: Feed, normalised: Callable[[Tensor], Tensor], regret: Callable[[set[str]], None]
+    feed: Feed,
+    normalised: Callable[[Tensor], Tensor],
+    regret: Callable[[set[str]], None],
+    *,
+    harden: Callable[[int, Tensor], Tensor] | None = None,
 ) -> tuple[Examples, Callable[[], None]]:
     """The first view of each step with its labels, and what to call when no more are wanted: it ends the feed
-    and names files that could not be read.
+    and names files that could not be read. What is to be hardened is the second view.
     """
 
     def examples(step: int) -> tuple[Tensor, Tensor]:
         batch = feed(step)
-        return normalised(batch.crops[0]), batch.labels_B
+        views = normalised(batch.crops[0]) if harden is None else harden(step, batch.crops[1])
+        return views, batch.labels_B
 
     def close() -> None:
         feed.close()

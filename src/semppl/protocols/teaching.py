@@ -1,8 +1,7 @@
 """Training with consistency: which images, which views, and a student with its teacher.
 
 An image is seen as it is evaluated (whole, and sharp where it has the size of a view). An easy view is that,
-flipped and shifted; a hard view is cut from it, has the colours of pre-training, is perhaps turned
-and sheared, and has a hole.
+flipped and shifted; a hard view is cut from one that is shifted (`protocols/hard.py`).
 
 Shapes: L labelled images, M images of the data set, N images without a label, B images of a batch, U images
 without a label of a step, s side of a view.
@@ -12,13 +11,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, cast, final
+from typing import cast, final
 
 import torch
 from rich.console import Console
 from torch import Tensor, nn
 
-from semppl.core.rng import generator, stream, uniforms
+from semppl.core.rng import stream, uniforms
 from semppl.core.share import Rows
 from semppl.data.dataset import Dataset
 from semppl.data.images import Images, Prepare, gather
@@ -31,20 +30,14 @@ from semppl.evaluate.linear import LinearFit
 from semppl.evaluate.teaching import Classified, Pair, Pairs, Teaching, create_student, forward, learn_
 from semppl.protocols.desk import Desk
 from semppl.protocols.feeding import examples_of
-from semppl.train.build import build_views, choose_speed, compiled, memory_layout
+from semppl.protocols.hard import Harden, hard_view, hardening
+from semppl.train.build import choose_speed, compiled, memory_layout
 from semppl.train.device import memory_for_pixels
 from semppl.train.feed import Feed
 from semppl.train.progress import StageProgress
-from semppl.views.easy import cut_out, shift
+from semppl.views.easy import shift
 from semppl.views.geometry import cut_views
-from semppl.views.photometric import finish
 from semppl.views.recipe import View
-from semppl.views.warp import warp, warping
-
-# of hard views: crops of at least so much, in every second one; a smaller part often shows another thing, or
-# none, and the answer for the whole image would be wrong for it
-_LEAST_AREA: Final = 0.35
-_CROP: Final = 0.5
 
 
 @final
@@ -70,20 +63,6 @@ class Cut:
     def one(self, image_CHW: Tensor, rng: torch.Generator) -> list[Tensor]:
         """Of a single image of any size."""
         return [view_B3ss[0] for view_B3ss in self(image_CHW[None], None, rng, Rows(0, 1, 1))]
-
-
-def hard_view(desk: Desk) -> View:
-    """The colours of pre-training's large views, of which every second one is solarised; crops no harder than
-    its own.
-    """
-    view = build_views(desk.config.views)[0]
-    return replace(
-        view,
-        min_area=max(view.min_area, _LEAST_AREA),
-        max_area=1.0,
-        crop=_CROP,
-        solarise=view.solarise / 2,
-    )
 
 
 @final
@@ -179,6 +158,7 @@ def teach(
     easy, both = Cut(given.prepare, view.flip), Cut(lot.others.prepare, view.flip, view)
     labelled = given.feed(desk, easy, plan.labelled, seed, "consistency/labelled")
     unlabelled = lot.others.feed(desk, both, plan.unlabelled, seed, "consistency/unlabelled")
+    harden = hardening(desk, view, seed, "consistency/colours")
     examples, close = examples_of(labelled, desk.normalised, desk.regret)
     student = create_student(encoder, fit).to(device).to(memory_format=memory_layout(device))
     teaching = Teaching(
@@ -198,7 +178,7 @@ def teach(
             teacher = learn_(
                 student,
                 examples,
-                _pairs(desk, unlabelled, lot.index_N.to(device), view, seed),
+                _pairs(desk, unlabelled, lot.index_N.to(device), harden),
                 decaying_sgd(student, lr=plan.rate, weight_decay=WEIGHT_DECAY),
                 plan.learning_rate,
                 plan.steps,
@@ -213,17 +193,12 @@ def teach(
     return cast(Classified, teacher)
 
 
-def _pairs(desk: Desk, feed: Feed, place_N: Tensor, view: View, seed: int) -> Pairs:
-    """Both views of each step; the hard ones are finished on the device."""
-    (mean_3, std_3), warps = desk.statistics, warping() is not None
+def _pairs(desk: Desk, feed: Feed, place_N: Tensor, harden: Harden) -> Pairs:
+    """Both views of each step."""
 
     def pairs(step: int) -> Pair:
-        batch, rng = feed(step), generator(seed, "consistency/colours", step, desk.device)
+        batch = feed(step)
         easy_U3ss, hard_U3ss = batch.crops
-        hard_U3ss = finish(hard_U3ss, view, mean_3, std_3, rng)
-        if warps:
-            hard_U3ss = warp(hard_U3ss, uniforms(4, len(hard_U3ss), rng))
-        hard_U3ss = cut_out(hard_U3ss, uniforms(2, len(hard_U3ss), rng))
-        return Pair(desk.normalised(easy_U3ss), hard_U3ss, place_N[batch.index_B])
+        return Pair(desk.normalised(easy_U3ss), harden(step, hard_U3ss), place_N[batch.index_B])
 
     return pairs
