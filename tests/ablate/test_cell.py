@@ -3,7 +3,7 @@ import json
 import pytest
 from tests.ablate.stubs import finish, make_cell, metrics_row
 
-from semppl.ablate.cell import evaluation_seconds, pseudo_accuracy, score_of, steps_done, training_seconds
+from semppl.ablate.cell import evaluation_seconds, pseudo_accuracy, score_of, steps_done
 
 
 @pytest.fixture
@@ -95,9 +95,3 @@ def test_pseudo_labels_are_those_of_the_last_epoch():
     assert pseudo_accuracy(rows, epoch=2) == pytest.approx(80.0)
     assert pseudo_accuracy([{"step": 8}], epoch=2) is None
     assert pseudo_accuracy([metrics_row(8, 0, 0)], epoch=2) is None
-
-
-def test_seconds_follow_the_rate_of_each_part():
-    rows = [metrics_row(2, rate=16.0), {"step": 3}, metrics_row(6, rate=64.0)]
-    assert training_seconds(rows, batch=16) == pytest.approx(2 * 16 / 16 + 4 * 16 / 64)
-    assert training_seconds([], batch=16) == 0

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from semppl.config import Config
+from semppl.core.elapsed import training_seconds
 from semppl.core.rundir import RunDirectory
 from semppl.core.trust import counts_at_the_end
 from semppl.protocols.settings import EvaluateFlags
@@ -98,16 +99,6 @@ def pseudo_accuracy(rows: list[dict[str, Any]], epoch: int) -> float | None:
     """Right among the pseudo-labels of the last `epoch` steps whose truth is known."""
     right, known = counts_at_the_end(rows, epoch)
     return 100 * sum(right) / sum(known) if sum(known) else None
-
-
-def training_seconds(rows: list[dict[str, Any]], batch: int) -> float:
-    """From the rates in the metrics, so that a cell which was interrupted knows it, too."""
-    seconds, before = 0.0, 0
-    for row in rows:
-        if row.get("images_per_second"):
-            seconds += (row["step"] - before) * batch / row["images_per_second"]
-            before = row["step"]
-    return seconds
 
 
 def _evaluations(cell: Cell) -> list[dict[str, Any]] | None:

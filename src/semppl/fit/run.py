@@ -2,7 +2,6 @@
 
 import json
 import signal
-import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -12,6 +11,7 @@ import yaml
 from rich.console import Console
 
 from semppl.config import Config
+from semppl.core.elapsed import training_seconds
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.deploy.model import Decides
@@ -131,12 +131,8 @@ def _after(
 
 
 def pretraining_seconds(run: RunDirectory, config: Config) -> float:
-    """From the metrics, so that a run which was interrupted knows it, too."""
-    rows = [row for row in run.read_metrics() if "images_per_second" in row]
-    if not rows:
-        return 0.0
-    rate = statistics.median(row["images_per_second"] for row in rows)
-    return rows[-1]["step"] * config.images_per_step / rate
+    """As its metrics say."""
+    return training_seconds(run.read_metrics(), config.images_per_step)
 
 
 def protocol(desk: Desk, found: Measured) -> str:

@@ -3,13 +3,16 @@
 import json
 import statistics
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+from semppl.core import elapsed
 from semppl.differing import flat
 from semppl.report.collect import Run
 from semppl.report.curves import epoch_of
 from semppl.report.lenient import finite
 from semppl.report.text import bytes_of, duration, percent
+
+_SPEED: Final = "images_per_second"
 
 Facts = list[tuple[str, str]]
 
@@ -39,7 +42,7 @@ def facts(run: Run) -> Facts:
 def cost(run: Run) -> Facts:
     """Time, speed and disk; all from the files of the run."""
     found: Facts = []
-    seconds, rate = training_seconds(run), _median(run, "images_per_second")
+    seconds, rate = training_seconds(run), _median(run, _SPEED)
     if seconds is not None and rate is not None:
         found.append(("pre-training", f"about {duration(seconds)}"))
         found.append(("speed", f"{rate:,.0f} images/s (median)"))
@@ -59,11 +62,10 @@ def cost(run: Run) -> Facts:
 
 
 def training_seconds(run: Run) -> float | None:
-    """Images seen over the median speed, so that a run which was interrupted knows it, too."""
-    rate, batch = _median(run, "images_per_second"), finite(run.config.get("batch_size"))
-    if not rate or not batch:
-        return None
-    return int(run.metrics[-1]["step"]) * batch / rate
+    """As its metrics say, if they do."""
+    batch = finite(run.config.get("batch_size"))
+    rows = ({"step": int(row["step"]), _SPEED: finite(row.get(_SPEED))} for row in run.metrics)
+    return elapsed.training_seconds(rows, batch or 0.0) or None
 
 
 def _median(run: Run, key: str) -> float | None:

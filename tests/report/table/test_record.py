@@ -1,11 +1,13 @@
 import json
 
+import pytest
 from tests.report.conftest import metrics_rows, whole_run, write_metrics
 from tests.report.table.conftest import configured, long_rows, outcome, write_run
 
 from semppl.core.rundir import KEPT
 from semppl.report.collect import collect
-from semppl.report.table.record import is_record, kept_roles, same_run, strangers, write_record
+from semppl.report.facts import training_seconds
+from semppl.report.table.record import is_record, kept_roles, same_run, seconds_of, strangers, write_record
 
 
 def files(folder):
@@ -43,6 +45,7 @@ def test_what_a_table_needs_and_no_more(run_path, tmp_path):
     assert json.loads(found[KEPT]) == {
         "kept_by": "semppl report --keep",
         "lines_of_metrics": {"kept": len(lines), "of": 500},
+        "training_seconds": 40.0,
         "roles": {"labelled": 12, "unlabelled": 80},
     }
     assert files(run_path) == before
@@ -54,6 +57,35 @@ def test_a_record_of_a_record_is_the_same(tmp_path):
     first = recorded(run, tmp_path / "a")
     assert files(recorded(first, tmp_path / "b")) == files(first)
     assert len((first / "metrics.jsonl").read_text().splitlines()) > 100, "as more than 60 could be thinned"
+
+
+def test_how_long_training_took_is_known_from_all_lines(tmp_path):
+    rows = [
+        row | {"images_per_second": 100.0 if i % 7 else 10.0}
+        for i, row in enumerate(long_rows(0, epochs=50.0))
+    ]
+    run = write_run(tmp_path / "run", configured(), {"knn": outcome(90.0)}, rows=rows)
+    expected = training_seconds(collect(run))
+    record = recorded(run, tmp_path / "kept")
+    assert seconds_of(collect(run)) == expected
+    assert seconds_of(collect(record)) == pytest.approx(expected, abs=0.05)
+    about = training_seconds(collect(record))
+    assert abs(about - expected) > 1, "its own lines do not tell"
+    mark = json.loads((record / KEPT).read_text())
+    del mark["training_seconds"]
+    (record / KEPT).write_text(json.dumps(mark))
+    assert seconds_of(collect(record)) == about, "as good as an older one knows it"
+
+
+def test_a_run_without_speed_has_no_time(tmp_path):
+    rows = [
+        {key: value for key, value in row.items() if key != "images_per_second"} for row in metrics_rows(5)
+    ]
+    run = write_run(tmp_path / "run", configured(), {"knn": outcome(90.0)}, rows=rows)
+    record = recorded(run, tmp_path / "kept")
+    assert "training_seconds" not in json.loads((record / KEPT).read_text())
+    assert seconds_of(collect(run)) is None
+    assert seconds_of(collect(record)) is None
 
 
 def test_a_matrix_of_very_many_classes_is_left_out(tmp_path):

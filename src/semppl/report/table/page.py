@@ -18,7 +18,7 @@ _ABOUT: Final = (
     "Top-1 accuracy in per cent: mean ± standard deviation over seeds, a number alone where there is one "
     "seed; the number of seeds in brackets where it is not the row's. Differences are ± their standard "
     "error. Pseudo-labels: per cent that are right in the last epoch. Minutes are those of one run, and more "
-    "where others ran on its device at the same time: of training from the median speed of its steps, of "
+    "where others ran on its device at the same time: of training with what was compiled, of "
     "fine-tuning with the choice of its settings."
 )
 

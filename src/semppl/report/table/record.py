@@ -1,9 +1,10 @@
 """A run's record: the few files of it that a table of results needs, small enough for a repository.
 
 `kept.json` marks it, and says what a table takes from files that are left behind: how many images of each
-role split.csv has (which ones, only its sha256 still tells), and how many lines of metrics there were. The
-page made from records is that of the runs but for paths. Not known any more is whether split.csv was damaged
-and whether the run was still training; nor in which folders files lay, nor the machine's kernel.
+role split.csv has (which ones, only its sha256 still tells), how many lines of metrics there were, and how
+long training took. The page made from records is that of the runs but for paths. Not known any more is
+whether split.csv was damaged and whether the run was still training; nor in which folders files lay, nor the
+machine's kernel.
 """
 
 import json
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from semppl.core.rundir import KEPT, RunDirectory
 from semppl.report.collect import Run
+from semppl.report.facts import training_seconds
 from semppl.report.gaps import Damaged
 from semppl.report.lenient import finite, read_json
 from semppl.report.seeds import decisive
@@ -36,6 +38,14 @@ def kept_roles(path: Path) -> dict[str, int]:
     roles = _mark(path).get("roles")
     counts = {role: finite(count) for role, count in roles.items()} if isinstance(roles, Mapping) else {}
     return {role: int(count) for role, count in counts.items() if count is not None}
+
+
+def seconds_of(run: Run) -> float | None:
+    """Of training: a record says it; one that does not, of an earlier version, about knows it by the lines
+    that it has.
+    """
+    seconds = finite(_mark(run.path).get("training_seconds"))
+    return training_seconds(run) if seconds is None else seconds
 
 
 def _mark(path: Path) -> dict[str, Any]:
@@ -90,7 +100,13 @@ def _thin(run: Run, folder: Path) -> None:
     if (file := run.path / _METRICS).is_file():
         _write(folder / _METRICS, kept_lines(_text(file), rows))
     lines = {"kept": len(rows), "of": len(run.metrics)}
-    mark = {"kept_by": _BY, "lines_of_metrics": lines, "roles": dict(run.roles)}
+    seconds = training_seconds(run)
+    mark = {
+        "kept_by": _BY,
+        "lines_of_metrics": lines,
+        **({} if seconds is None else {"training_seconds": round(seconds, 1)}),
+        "roles": dict(run.roles),
+    }
     _write(folder / KEPT, json.dumps(mark, indent=1) + "\n")
 
 

@@ -21,17 +21,12 @@ _LARGE: Final = 200_000
 def thinned(metrics: Metrics) -> Metrics:
     """About 60 lines: the first and the last, all of the last epoch, and others evenly spaced.
 
-    Exactly the same are the last line, the pseudo-labels of the last epoch and the median speed, and with it
-    the minutes of training: the line in the middle is among those kept, and as many slower as faster ones. A
-    run whose last epoch is long keeps more lines, one whose last lines do not know their pseudo-labels all.
+    Exactly the same are the last line and the pseudo-labels of the last epoch. A run whose last epoch is long
+    keeps more lines, one whose last lines do not know their pseudo-labels all.
     """
     if len(metrics) <= _MOST:
         return metrics
-    places = range(len(metrics))
-    slower, middle, faster = _by_speed(metrics)
-    kept = {0, *_spread(places, _CURVE), *_of_the_last_epoch(metrics), *middle}
-    few, many = sorted((slower, faster), key=lambda side: len(kept & side))
-    kept |= {*_spread(sorted(few - kept), len(kept & many) - len(kept & few))}
+    kept = {0, *_spread(range(len(metrics)), _CURVE), *_of_the_last_epoch(metrics)}
     rows = [metrics[place] for place in sorted(kept)]
     return rows if last_epoch(rows) == last_epoch(metrics) else metrics
 
@@ -46,15 +41,6 @@ def _of_the_last_epoch(metrics: Metrics) -> Iterable[int]:
     step, epoch = int(metrics[-1]["step"]), finite(metrics[-1].get("epoch"))
     steps = round(step / epoch) if epoch else 0
     return (i for i, row in enumerate(metrics) if int(row["step"]) > step - steps)
-
-
-def _by_speed(metrics: Metrics) -> tuple[set[int], set[int], set[int]]:
-    """Places of lines that are slower than the median, of the one or two that make it, and of faster ones."""
-    speeds = {i: finite(row.get("images_per_second")) for i, row in enumerate(metrics)}
-    known = sorted((speed, i) for i, speed in speeds.items() if speed is not None)
-    order = [i for _, i in known]
-    half = max(len(order) - 1, 0) // 2
-    return set(order[:half]), set(order[half : len(order) - half]), set(order[len(order) - half :])
 
 
 def kept_lines(text: str, metrics: Metrics) -> str:
