@@ -47,7 +47,7 @@ def _given(request: Request) -> Dataset:
     """With all labels that there are."""
     source = request.source
     path, named = Path(source), is_torchvision_name(source)
-    if not path.is_dir():
+    if source == "digits" or source.endswith(".npz") or (named is not None and not path.is_dir()):
         _refuse_tables(request)
     if source == "digits":
         return load_digits()
