@@ -202,7 +202,7 @@ class Config:
     source: Annotated[str, tyro.conf.Suppress] = ""
     """The data: see the verb; on the command line it stands right after it."""
     epochs: float = 300.0
-    """How often each image is seen."""
+    """How often each image is seen; in fit 0 leaves it to --minutes."""
     batch_size: int | None = None
     """Of all devices together; by default a power of two, at most 512 and at most an eighth of the images."""
     seed: int = 0
