@@ -39,6 +39,44 @@ def test_a_mistake_is_one_line_without_frames(arguments, words):
     assert said.endswith("(--help shows what there is)")
 
 
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e999"])
+@pytest.mark.parametrize("flag", ["--minutes", "--epochs", "--method.temperature"])
+def test_a_number_that_is_not_finite_is_refused(flag, number):
+    with pytest.raises(UserError, match=rf"^{flag} is (nan|-?inf): it must be a finite number$"):
+        parse(["fit", "photos", flag, number])
+
+
+def test_the_numbers_of_every_verb_are_checked():
+    with pytest.raises(UserError, match="--temperature is nan"):
+        parse(["evaluate", "run", "--temperature", "nan"])
+
+
+@pytest.mark.parametrize("verb", ["fit", "pretrain", "evaluate"])
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_a_seed_that_would_fail_after_training_is_refused_before(verb, seed):
+    said = f"--seed is {seed}: it must be at least 0 and below 4294967296"
+    with pytest.raises(UserError, match=f"^{said}$"):
+        parse([verb, "x", "--seed", str(seed)])
+    flag = "--split-seed" if verb == "evaluate" else "--data.split-seed"
+    with pytest.raises(UserError, match=f"^{flag} is {seed}: it must be at least 0"):
+        parse([verb, "x", flag, str(seed)])
+
+
+@pytest.mark.parametrize("seed", [0, 2**32 - 1])
+def test_the_least_and_the_largest_seed_are_taken(seed):
+    assert parse(["fit", "photos", "--seed", str(seed)]).config.seed == seed
+
+
+def test_a_flag_of_another_verb_is_not_proposed_again():
+    with pytest.raises(UserError) as caught:
+        parse(["predict", "run", "images", "--batch-size", "0"])
+    assert (
+        str(caught.value) == "Unrecognized or misplaced options: --batch-size 0 (--help shows what there is)"
+    )
+    with pytest.raises(UserError, match=r"--split-seed 3; perhaps --data\.split-seed \("):
+        parse(["fit", "photos", "--split-seed", "3"])
+
+
 def test_no_words_ask_for_help(capsys):
     with pytest.raises(SystemExit) as left:
         parse([])

@@ -12,6 +12,7 @@ import tyro
 import yaml
 
 from semppl.core.errors import UserError
+from semppl.core.stored import stored_mapping
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -202,7 +203,7 @@ class Config:
     source: Annotated[str, tyro.conf.Suppress] = ""
     """The data: see the verb; on the command line it stands right after it."""
     epochs: float = 300.0
-    """How often each image is seen."""
+    """How often each image is seen; in fit 0 leaves it to --minutes."""
     batch_size: int | None = None
     """Of all devices together; by default a power of two, at most 512 and at most an eighth of the images."""
     seed: int = 0
@@ -277,17 +278,17 @@ def to_yaml(config: Config) -> str:
     return yaml.safe_dump(asdict(config), sort_keys=False, allow_unicode=True)
 
 
-def from_yaml(text: str) -> Config:
+def from_yaml(text: str, name: str = "the configuration") -> Config:
     """Back again; unknown keys are refused."""
-    raw = yaml.safe_load(text)
-    if not isinstance(raw, Mapping):
-        raise UserError("the configuration is not a YAML mapping")
+    raw = stored_mapping(text, name)
     data = raw.get("data")  # of an older version: it knew no folders of masks
     return load(Config, {**raw, "data": {"masks": "own", **data}} if isinstance(data, Mapping) else raw)
 
 
 def load(cls: type[C], raw: Mapping[str, Any]) -> C:
     """A nested dataclass from nested mappings, strictly."""
+    if not isinstance(raw, Mapping):
+        raise UserError(f"{cls.__name__} is {raw!r}: it must be a mapping")
     hints = get_type_hints(cls)
     if unknown := raw.keys() - hints.keys():
         raise UserError(f"unknown {cls.__name__} keys {sorted(unknown)}: known are {sorted(hints)}")

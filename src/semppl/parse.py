@@ -3,7 +3,10 @@
 import contextlib
 import inspect
 import io
+import math
 import re
+from dataclasses import fields, is_dataclass
+from typing import Final
 
 import tyro
 
@@ -25,6 +28,9 @@ from semppl.verbs import (
     starting_point,
     stored_journey,
 )
+
+_SEEDS: Final = 2**32
+"""numpy and scikit-learn know no others."""
 
 
 def parse(arguments: list[str]) -> object:
@@ -63,12 +69,24 @@ def parse(arguments: list[str]) -> object:
     except SystemExit as leaving:
         if not leaving.code:
             raise
-        raise UserError(_one_line(words.getvalue())) from None
+        raise UserError(_one_line(words.getvalue(), arguments)) from None
+    _check_numbers(verb)
     return verb
 
 
-def _one_line(box: str) -> str:
-    """The parser's message without its title, frame, rules and hints."""
+def _check_numbers(flags: object, prefix: str = "--") -> None:
+    """Refuse what a parser takes for a number and no verb can use, before hours of work come to it."""
+    for field in fields(flags) if is_dataclass(flags) else ():
+        value, flag = getattr(flags, field.name), prefix + field.name.replace("_", "-")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UserError(f"{flag} is {value}: it must be a finite number")
+        if field.name in ("seed", "split_seed") and value is not None and not 0 <= value < _SEEDS:
+            raise UserError(f"{flag} is {value}: it must be at least 0 and below {_SEEDS}")
+        _check_numbers(value, prefix if field.name == "config" else f"{flag}.")
+
+
+def _one_line(box: str, arguments: list[str]) -> str:
+    """The parser's message without its title, frame, rules and hints, such as a flag of another verb."""
     lines = [line.strip("│╭╮╰╯ ") for line in box.splitlines()[1:]]
     paragraphs: list[list[str]] = [[]]
     for line in lines:
@@ -77,10 +95,11 @@ def _one_line(box: str) -> str:
         else:
             paragraphs[-1].append(line)
     said = [" ".join(words) for words in paragraphs if words]
-    said = [words for words in said if not words.startswith(("Argument helptext", "For full helptext"))]
+    hints = ("Argument helptext", "For full helptext", "Arguments are applied to")
+    said = [re.sub(r" \(applied to [^)]*\)", "", words) for words in said if not words.startswith(hints)]
     for i, words in enumerate(said):
         if words.startswith("Perhaps you meant"):
             found = re.findall(r"--[a-z][\w.-]*", words)  # several verbs may have it
-            flags = [flag for flag in dict.fromkeys(found) if flag != "--help"]
-            said[i] = f"perhaps {' or '.join(flags)}"
-    return f"{'; '.join(said)} (--help shows what there is)"
+            flags = [flag for flag in dict.fromkeys(found) if flag not in ("--help", *arguments)]
+            said[i] = f"perhaps {' or '.join(flags)}" if flags else ""
+    return f"{'; '.join(filter(None, said))} (--help shows what there is)"

@@ -239,7 +239,7 @@ def starting_point(arguments: list[str]) -> Config:
         raise UserError("--resume needs --out: the run directory to go on with")
     run = RunDirectory(Path(out))
     run.require()
-    return from_yaml(run.config.read_text())
+    return from_yaml(run.config.read_text(), str(run.config))
 
 
 def _default_preset(verb: str, arguments: list[str]) -> str:

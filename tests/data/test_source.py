@@ -166,3 +166,28 @@ def test_a_file_damaged_in_the_middle_is_grey_and_named(class_folders, monkeypat
     place = list(data.names).index("cat/003.png")
     assert (data.images[place] == 128).all()
     assert any("cat/003.png: not a readable image" in note for note in data.notes)
+
+
+@pytest.mark.parametrize("flag", ["labels", "test"])
+def test_a_folder_that_is_mistyped_is_what_is_said_not_its_table(tmp_path, flag):
+    request = Request(source=str(tmp_path / "fotos"), **{flag: str(tmp_path / "labels.csv")})
+    with pytest.raises(UserError, match="fotos: no such data: give a folder of images"):
+        load_dataset(request)
+    (tmp_path / "fotos").write_text("notes")
+    with pytest.raises(UserError, match="fotos: not a data set this version reads"):
+        load_dataset(request)
+
+
+@pytest.mark.parametrize("source", ["digits", "images.npz", "CIFAR10"])
+def test_what_brings_its_own_labels_takes_no_table(source):
+    with pytest.raises(UserError, match=f"--labels labels.csv is for folders of images: {source}"):
+        load_dataset(Request(source=source, labels="labels.csv"))
+
+
+def test_labels_of_the_test_alone_are_called_that(class_folders, tmp_path):
+    table = tmp_path / "labels.csv"
+    names = [f"{name}/{file.name}" for name in ("cat", "dog") for file in (class_folders / name).iterdir()]
+    table.write_text("path,label\n" + "".join(f"{name},{name[:3]}\n" for name in names))
+    request = Request(source=str(class_folders), labels=str(table), test=str(table), require_labels=True)
+    with pytest.raises(UserError, match="no training image has a label: those of the test are for testing"):
+        load_dataset(request)

@@ -231,10 +231,8 @@ def test_of_many_that_cannot_be_read_three_are_named(tmp_path):
 
 
 def test_no_such_file(tmp_path):
-    for file in (tmp_path / "none.csv", tmp_path):
-        with pytest.raises(UserError, match="no such file") as caught:
-            read_labels(file, tmp_path, PATHS)
-        assert str(file) in str(caught.value)
+    with pytest.raises(UserError, match=rf"^{tmp_path}/none\.csv: no such file$"):
+        read_labels(tmp_path / "none.csv", tmp_path, PATHS)
 
 
 def test_a_file_that_is_not_utf8_is_refused_with_the_row(tmp_path):
@@ -346,3 +344,22 @@ def test_a_list_that_cannot_be_read(tmp_path):
         numbered_lines(tmp_path / "none.txt")
     with pytest.raises(UserError, match=r"list\.txt: row 2 is not UTF-8"):
         numbered_lines(table(tmp_path, b"a\n\xff\n", name="list.txt"))
+
+
+def test_a_folder_is_no_table(tmp_path):
+    with pytest.raises(UserError, match=rf"^{tmp_path}: a folder, not a file$"):
+        read_labels(tmp_path, tmp_path, PATHS)
+
+
+def test_classes_that_differ_in_capitals_or_blanks_alone_are_named_and_stay_apart(tmp_path):
+    found = read(tmp_path, "path,label\na/x.jpg,big cat\na/y.jpg,dog\nb/z.jpg,Big  cat \nw.jpg,DOG\n")
+    assert found.classes == ("Big  cat", "DOG", "big cat", "dog")
+    said = "'Big  cat' and 'big cat'; 'DOG' and 'dog': if they are the same, write them alike"
+    assert found.notes == (f"labels.csv: classes that differ in capitals or blanks alone: {said}",)
+
+
+def test_no_more_than_three_such_groups_are_named(tmp_path):
+    paths = [f"{i}.jpg" for i in range(10)]
+    rows = "".join(f"{i}.jpg,{'aAbBcCdDeE'[i]}\n" for i in range(10))
+    (note,) = read(tmp_path, f"path,label\n{rows}", paths=paths).notes
+    assert "'A' and 'a'; 'B' and 'b'; 'C' and 'c'; and 2 more: if" in note

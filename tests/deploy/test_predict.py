@@ -1,6 +1,9 @@
 import csv
+import errno
 import io
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,7 +12,7 @@ from tests.conftest import save_stripes
 from tests.deploy.conftest import build
 from tests.deploy.test_model import make
 
-from semppl.core.errors import UserError
+from semppl.core.errors import RunError, UserError
 from semppl.deploy.model import save_model, save_network
 from semppl.deploy.predict import predict, predict_folder, prediction_table, share_of
 from semppl.evaluate.bank import Answer
@@ -102,6 +105,30 @@ def test_a_folder_or_a_file_with_the_model_alone(tmp_path):
         ask(tmp_path / "new" / "bad.png")
     with pytest.raises(UserError, match="no such folder to write to"):
         ask(tmp_path / "new", tmp_path / "nowhere" / "out.csv")
+    with pytest.raises(UserError, match="new is a folder: choose another --out"):
+        ask(tmp_path / "new", tmp_path / "new", overwrite=True)
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path, quiet):
+    with pytest.raises(UserError, match=r"^/proc/out\.csv cannot be written \(.+\): choose another --out$"):
+        predict_folder(
+            tmp_path / "no model", tmp_path, Path("/proc/out.csv"), device="cpu", workers=0, overwrite=False,
+            console=quiet,
+        )  # fmt: skip
+
+
+def test_a_disk_that_is_full_in_the_end_is_one_line(tmp_path, quiet, monkeypatch):
+    def full(path, text):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("semppl.deploy.predict.write_text", full)
+    save_model(make(), tmp_path / "model")
+    save_stripes(tmp_path / "new", [0, 1])
+    with pytest.raises(RunError, match=r"out\.csv cannot be written \(No space left on device\): choose"):
+        predict_folder(
+            tmp_path / "model", tmp_path / "new", tmp_path / "out.csv", device="cpu", workers=0,
+            overwrite=False, console=quiet,
+        )  # fmt: skip
 
 
 def test_images_are_cut_as_the_network_wants_them(pixels):

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from semppl.config import DataConfig
+from semppl.config import DataConfig, ViewsConfig
 from semppl.core.errors import UserError
 from semppl.fit import plan
 from semppl.fit.plan import planned
@@ -64,6 +64,16 @@ def test_uneven_labels_are_balanced_and_even_ones_stay_as_they_are(given, monkey
     uneven, lines = planned(config, replace(dataset, labels_M=labels_M), CPU, minutes=10)
     assert uneven.data.balance_labels is True
     assert "classes equally often among its labels" in lines[2]
+
+
+@pytest.mark.parametrize(
+    ("flag", "zero"),
+    [("--batch-size", {"batch_size": 0}), ("--views.large-size", {"views": ViewsConfig(large_size=0)})],
+)
+def test_nothing_is_chosen_in_the_place_of_a_zero(given, flag, zero):
+    config, dataset = given
+    with pytest.raises(UserError, match=f"{flag} is 0: leave it out"):
+        planned(replace(config, **zero), dataset, CPU, minutes=10)
 
 
 def test_no_time_is_refused(given):

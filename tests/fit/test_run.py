@@ -16,7 +16,7 @@ from semppl.core.rundir import RunDirectory
 from semppl.evaluate.bank import ShareTrust
 from semppl.fit import consistency, measure, supervised, tuning, verdict
 from semppl.fit import run as stages
-from semppl.fit.run import pretraining_seconds, run_fit, trust_rows
+from semppl.fit.run import pretraining_seconds, protocol, run_fit, trust_rows
 from semppl.fit.settings import FitSettings
 
 
@@ -153,6 +153,16 @@ def test_seconds_of_pre_training_come_from_its_metrics(tmp_path):
 def test_a_threshold_that_no_label_reaches_has_no_precision():
     lines = trust_rows([ShareTrust(0.5, 0.75, 0.5, 4), ShareTrust(1.0, float("nan"), 0.0, 0)])
     assert lines == [("0.50", "75.0", "50.0", "4"), ("1.00", "–", "0.0", "0")]
+
+
+@pytest.mark.parametrize(("held_out", "rates"), [(3, "chosen on the validation labels"), (0, "not chosen")])
+def test_the_protocol_says_whether_rates_were_chosen(held_out, rates):
+    dataset = SimpleNamespace(labelled_L=range(4), validation_V=range(held_out))
+    exam = SimpleNamespace(kind="test", describe=lambda: "9 test images")
+    found = SimpleNamespace(exam=exam, tuning=object(), course=None)
+    said = protocol(SimpleNamespace(dataset=dataset), found)
+    assert f"4 labels for training, {held_out} for validation" in said
+    assert said.endswith(f"fine-tuned from the projector's first layer, rates {rates}")
 
 
 def test_one_class_is_not_enough(tmp_path, class_folders):

@@ -103,8 +103,8 @@ def foreign_cells(plan: Plan, shelf: Shelf, *, overwrite: bool) -> list[Cell]:
             dataset = shelf.get(cell.config)
             if final_exam(dataset, most=1) is None:
                 raise UserError(
-                    f"{dataset.name}: nothing to measure on: give --test, or withhold labels with "
-                    "--labels-per-class"
+                    f"{dataset.name}: nothing to measure on: give --test, withhold labels with "
+                    "--labels-per-class, or set some aside with --validation 0.2"
                 )
             if there and (problem := _difference(cell, dataset)) is not None:
                 if not overwrite:

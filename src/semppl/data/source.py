@@ -47,7 +47,7 @@ def _given(request: Request) -> Dataset:
     """With all labels that there are."""
     source = request.source
     path, named = Path(source), is_torchvision_name(source)
-    if not path.is_dir():
+    if source == "digits" or source.endswith(".npz") or (named is not None and not path.is_dir()):
         _refuse_tables(request)
     if source == "digits":
         return load_digits()
@@ -136,6 +136,10 @@ def _with_validation(dataset: Dataset, request: Request) -> Dataset:
 
 
 def _require_labels(dataset: Dataset) -> None:
+    if not len(dataset.labelled_L) and dataset.test_labels_T is not None:
+        raise UserError(
+            f"{dataset.name}: no training image has a label: those of the test are for testing alone"
+        )
     if not len(dataset.labelled_L):
         raise UserError(
             f"{dataset.name}: no image has a label: SemPPL needs one for each class (in an npz file: y)"

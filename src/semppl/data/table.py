@@ -82,7 +82,7 @@ def read_labels(file: Path, root: Path, paths: Sequence[str], unreadable: Collec
     return LabelTable(
         classes=classes,
         labels_M=sorted_C[np.array(labels, dtype=np.int64)],
-        notes=tuple(f"{file.name}: {note}" for note in _notes(still_empty, lost)),
+        notes=tuple(f"{file.name}: {note}" for note in (*_notes(still_empty, lost), *_look_alikes(classes))),
     )
 
 
@@ -94,7 +94,7 @@ def numbered_lines(file: Path) -> list[tuple[int, str]]:
 
 def _text(file: Path) -> str:
     if not file.is_file():
-        raise UserError(f"{file}: no such file")
+        raise UserError(f"{file}: {'a folder, not a file' if file.is_dir() else 'no such file'}")
     try:
         return file.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -261,3 +261,17 @@ def _notes(num_empty: int, lost: list[_Row]) -> Iterator[str]:
         named = "; ".join(f"row {row.number}, {row.path!r}" for row in lost[:_NAMED])
         more = f"; and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
         yield f"{len(lost):,} labelled {verbs} left out: {named}{more}"
+
+
+def _look_alikes(classes: Sequence[str]) -> Iterator[str]:
+    """Names that differ in capitals or blanks alone may be meant so (a and A), and seldom are."""
+    alike: dict[str, list[str]] = {}
+    for name in classes:
+        alike.setdefault(" ".join(name.casefold().split()), []).append(name)
+    groups = [" and ".join(map(repr, names)) for names in alike.values() if len(names) > 1]
+    if groups:
+        more = f"; and {len(groups) - _NAMED:,} more" if len(groups) > _NAMED else ""
+        yield (
+            f"classes that differ in capitals or blanks alone: {'; '.join(groups[:_NAMED])}{more}: "
+            "if they are the same, write them alike"
+        )

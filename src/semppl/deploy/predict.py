@@ -5,13 +5,14 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final
 
 import torch
 from rich.console import Console
 from torch import Tensor
 
-from semppl.core.errors import UserError
+from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import write_text
 from semppl.data.dataset import evenly
 from semppl.data.files import check_file
@@ -149,10 +150,8 @@ def predict_folder(
 
     With `labels`, a table of images in the folder or class folders elsewhere, any network answers.
     """
-    if out is not None and out.exists() and not overwrite:
-        raise UserError(f"{out} is there already: choose another --out, or use --overwrite")
-    if out is not None and not out.absolute().parent.is_dir():
-        raise UserError(f"{out}: no such folder to write to")
+    if out is not None:
+        _check_place(out, overwrite=overwrite)
     if labels is None:
         model = load_model(model_folder).to(choose_device(device))
     else:
@@ -171,9 +170,27 @@ def predict_folder(
         console.print(f"left out: {len(bad) - _NAMED:,} more files that cannot be read", highlight=False)
     if out is None:
         return table
-    write_text(out, table)
+    try:
+        write_text(out, table)
+    except OSError as error:
+        raise RunError(f"{out} cannot be written ({error.strerror}): choose another --out") from error
     console.print(f"{len(files):,} images: {out}", highlight=False, soft_wrap=True)
     return None
+
+
+def _check_place(out: Path, *, overwrite: bool) -> None:
+    """Before all images are read."""
+    if out.exists() and not overwrite:
+        raise UserError(f"{out} is there already: choose another --out, or use --overwrite")
+    if out.is_dir():
+        raise UserError(f"{out} is a folder: choose another --out")
+    if not out.absolute().parent.is_dir():
+        raise UserError(f"{out}: no such folder to write to")
+    try:
+        with TemporaryFile(dir=out.absolute().parent):
+            pass
+    except OSError as error:
+        raise UserError(f"{out} cannot be written ({error.strerror}): choose another --out") from error
 
 
 def _found(images: Path, workers: int | None) -> tuple[ImageFiles, tuple[Bad, ...]]:

@@ -36,6 +36,9 @@ def planned(
     """
     if minutes <= 0:
         raise UserError(f"--minutes is {minutes:g}: it must be above 0")
+    for flag, given in (("--batch-size", config.batch_size), ("--views.large-size", config.views.large_size)):
+        if given == 0:
+            raise UserError(f"{flag} is 0: leave it out, and it is chosen")
     facts = Facts(
         image_size=dataset.size,
         num_images=len(dataset.labels_M),
@@ -46,11 +49,11 @@ def planned(
         imbalance=_imbalance(dataset),
         fitting=partial(fitting_size, config.net.encoder or ""),
     )
-    given = config.batch_size is not None
+    fixed = config.batch_size is not None
     config = choose_network(config, facts)
     # a step takes as long as its queue is, which does not depend on the number of epochs
     tried = choose_queue(replace(config, epochs=config.epochs or 1.0), facts)
-    found = estimate(tried, dataset, device, fixed_batch=given)
+    found = estimate(tried, dataset, device, fixed_batch=fixed)
     config = replace(config, batch_size=found.batch_size)
     if not config.epochs:
         budget = minutes * PRETRAINING_SHARE

@@ -144,7 +144,8 @@ def protocol(desk: Desk, found: Measured) -> str:
         "k-NN: cosine, weighted; linear: l2 logistic regression, penalty by cross-validation",
     ]
     if found.tuning is not None:
-        parts.append("fine-tuned from the projector's first layer, rates chosen on the validation labels")
+        rates = "chosen on the validation labels" if len(dataset.validation_V) else "not chosen"
+        parts.append(f"fine-tuned from the projector's first layer, rates {rates}")
     if found.course is not None:
         parts.append(found.course.describe())
     if found.exam.kind == "validation":

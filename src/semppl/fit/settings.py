@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import yaml
-
 from semppl.config import load
 from semppl.core.errors import UserError
+from semppl.core.stored import stored_mapping
 
 MINUTES: Final = 30.0
 SETTINGS: Final = "fit.yaml"
@@ -33,4 +32,4 @@ def stored_settings(run: Path) -> FitSettings:
     file = run / SETTINGS
     if not file.is_file():
         raise UserError(f"{run} was not started by `semppl fit`: go on with `semppl pretrain --resume`")
-    return load(FitSettings, yaml.safe_load(file.read_text()))
+    return load(FitSettings, stored_mapping(file.read_text(), str(file)))

@@ -172,7 +172,7 @@ def load_subject(
     run = RunDirectory(path)
     require_run(run)
     device = device or choose_device(flags.device)
-    config = _moved(from_yaml(run.config.read_text()), flags)
+    config = _moved(from_yaml(run.config.read_text(), str(run.config)), flags)
     if flags.precision == "bf16" and device.type == "cpu":
         raise UserError("--precision bf16 is for GPUs")
     file, content = _checkpoint(run, flags, console)

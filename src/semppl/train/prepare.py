@@ -113,7 +113,7 @@ def prepared_for(
     config = with_network_of(config, start)
     if resume and config.data.masks is None:
         # a run goes on as it began, whatever lies beside its data by now
-        masks = from_yaml(run.config.read_text()).data.masks
+        masks = from_yaml(run.config.read_text(), str(run.config)).data.masks
         config = replace(config, data=replace(config.data, masks=masks))
     if dataset is None:
         dataset = ranks.one_after_first("data", lambda: load_for(config, device, console))

@@ -20,7 +20,9 @@ _RESTARTS: Final = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")
 
 def require_same_run(config: Config, run: RunDirectory, facts: dict[str, Any]) -> None:
     """Refuse other values, another split."""
-    stored, config = (_same_numbers(each) for each in (from_yaml(run.config.read_text()), config))
+    stored, config = (
+        _same_numbers(each) for each in (from_yaml(run.config.read_text(), str(run.config)), config)
+    )
     if changed := differences(stored, config):
         flags = ", ".join("--" + name.replace("_", "-") for name in changed)
         raise UserError(

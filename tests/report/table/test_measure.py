@@ -72,7 +72,17 @@ def test_labels_of_training_are_those_of_its_split_before_those_asked_for(tmp_pa
         "path,label,role\na,0,labelled\nb,1,validation\nc,1,test\nd,,unlabelled\n"
     )
     ((given,), _) = measured(collect(path))
-    assert training_labels(given) == 2
+    assert training_labels(given) == 1
+
+
+@pytest.mark.parametrize(("count", "trained"), [(2, 2), (3, 3), (5, 2)])
+def test_labels_held_out_were_in_training_only_for_a_classifier_that_got_them(tmp_path, count, trained):
+    content = outcome(90.0, labels={"count": count})
+    path = write_run(tmp_path / "r", configured(per_class=None), {"knn": content})
+    lines = ["a,0,labelled", "b,1,labelled", "c,1,validation", "d,,unlabelled"]
+    (path / "split.csv").write_text("\n".join(["path,label,role", *lines]))
+    ((found,), _) = measured(collect(path))
+    assert training_labels(found) == trained
 
 
 @pytest.mark.parametrize(

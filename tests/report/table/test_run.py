@@ -150,7 +150,7 @@ def test_the_page_of_kept_runs_is_the_same_but_for_paths(tmp_path, monkeypatch):
     assert first == plain, "the flag changes nothing on the page"
     assert re.search(r"^kept: kept \(9 copied, \d+\.\d [kM]B\)$", words, re.M)
     for told in (
-        *("trained with 37 labels", "## 39 labels", "fine-tuned", "linear by SGD", "--init-from runs/first"),
+        *("trained with 36 labels", "## 39 labels", "fine-tuned", "linear by SGD", "--init-from runs/first"),
         *("1 line of metrics.jsonl cut off", "no column is for evaluations/sets.json", "nothing: left out"),
         *("half: training stopped at epoch 6.0 of 10", f"`{'12' * 8}…`", "| – |"),
     ):

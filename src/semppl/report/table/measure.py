@@ -133,15 +133,22 @@ def _labels(run: Run, each: Evaluation) -> int | None:
 
 
 def training_labels(of: Measurement) -> int | None:
-    """Given to the run's own training."""
-    return _given(of.run, of.evaluation)
+    """Of the run's own training; those that it held out for validation count where the classifier got them,
+    too, and do not where they were its exam.
+    """
+    given = _given(of.run, of.evaluation)
+    return given if given == of.labels else _roles(of.run).get("labelled") or given
 
 
 def _given(run: Run, each: Evaluation) -> int | None:
     """As the run's split says, for a class may have had fewer than were asked for; or else as was asked."""
-    roles = run.roles or kept_roles(run.path)
+    roles = _roles(run)
     given = roles.get("labelled", 0) + roles.get("validation", 0)
     return given or _per_class(all_values(run.config)["data.labels_per_class"], each)
+
+
+def _roles(run: Run) -> Mapping[str, int]:
+    return run.roles or kept_roles(run.path)
 
 
 def _per_class(count: object, each: Evaluation) -> int | None:
