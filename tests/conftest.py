@@ -1,4 +1,8 @@
-"""Small things that tests of several rooms share."""
+"""Small things that tests of several rooms share.
+
+Torch and what needs it are imported where they are used: the process that hands out the tests reads this file
+too, before those that run them start.
+"""
 
 import gc
 import signal
@@ -6,16 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 from rich.console import Console
 
 from semppl.config import Config, DataConfig, MethodConfig, NetConfig, OptimConfig, ViewsConfig
-from semppl.protocols.desk import Desk
-from semppl.train.build import build_state
-from semppl.train.prepare import load_for, resolved_for
 
-CPU = torch.device("cpu")
 # those that take longest come first, so that at the end nobody waits for one of them; those that start
 # processes of their own between others
 FIRST = (
@@ -60,6 +59,8 @@ def pytest_unconfigure():
 
 @pytest.fixture(autouse=True)
 def _one_thread():
+    import torch
+
     torch.set_num_threads(1)
     torch.manual_seed(0)
 
@@ -144,12 +145,18 @@ def _own_cache(tmp_path_factory, monkeypatch):
 @pytest.fixture
 def make_desk(class_folders):
     """A desk over the class folders, five labels for each class of which one is held out."""
+    import torch
+
+    from semppl.protocols.desk import Desk
+    from semppl.train.prepare import load_for, resolved_for
+
+    cpu = torch.device("cpu")
 
     def make(**data):
         options = {"labels_per_class": 5, "validation": 0.2, "workers": 0, **data}
         config = tiny_config(class_folders, data=DataConfig(**options), batch_size=8)
-        dataset = load_for(config, CPU)
-        return Desk(resolved_for(config, dataset), dataset, CPU, Console(quiet=True))
+        dataset = load_for(config, cpu)
+        return Desk(resolved_for(config, dataset), dataset, cpu, Console(quiet=True))
 
     return make
 
@@ -162,4 +169,6 @@ def desk(make_desk):
 @pytest.fixture
 def online(desk):
     """Networks as they start."""
-    return build_state(desk.config, 3, CPU).online
+    from semppl.train.build import build_state
+
+    return build_state(desk.config, 3, desk.device).online

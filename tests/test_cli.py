@@ -1,14 +1,18 @@
+import os
+import runpy
 import signal
-import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 from tests.train.test_state import same
+from tests.train.world import CONTEXT
 
 from semppl.cli import main
 from semppl.core.errors import Elsewhere, RunError
 from semppl.core.rundir import RunDirectory
+from semppl.train import interrupt, loop
 from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
 from semppl.train.interrupt import Interrupted
 
@@ -162,46 +166,43 @@ def test_help_and_version(capsys):
     assert capsys.readouterr().out.startswith("semppl 0.")
 
 
-# `python -m semppl`, except that it waits at step 4 until a signal has come
-WAITING = """
-import runpy, sys, time
-from semppl.train import interrupt, loop
+def waits(there, said, words):
+    """`python -m semppl`, except that it waits at step 4 until a signal has come."""
+    with said.open("wb") as file:
+        os.dup2(file.fileno(), sys.stderr.fileno())
+    note, step, noted = interrupt.Stopper._note, loop._step, []
 
-note, step, noted = interrupt.Stopper._note, loop._step, []
+    def noting(self, signum, frame):
+        note(self, signum, frame)
+        noted.append(signum)
 
-def noting(self, signum, frame):
-    note(self, signum, frame)
-    noted.append(signum)
+    def waiting(training, batch):
+        if training.state.step == 4:
+            there.set()
+            while not noted:
+                time.sleep(0.01)
+        return step(training, batch)
 
-def waiting(training, batch):
-    if training.state.step == 4:
-        print("waiting", flush=True)
-        while not noted:
-            time.sleep(0.01)
-    return step(training, batch)
-
-interrupt.Stopper._note, loop._step = noting, waiting
-runpy.run_module("semppl", run_name="__main__", alter_sys=True)
-"""
+    interrupt.Stopper._note, loop._step = noting, waiting
+    sys.argv = ["semppl", *map(str, words)]
+    runpy.run_module("semppl", run_name="__main__", alter_sys=True)
 
 
 def test_a_signal_writes_a_checkpoint_and_the_rest_gives_the_same_weights(npz, tmp_path, capsys):
     """SIGINT, as Ctrl-C sends it; others: tests/train/test_kills.py."""
     flags = ["--epochs", "3", *TINY, "--checkpoint-every", "1000"]
     whole, broken = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "broken")
-    process = subprocess.Popen(
-        [sys.executable, "-c", WAITING, "pretrain", npz, "--out", broken.path, *flags],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    there, said = CONTEXT.Event(), tmp_path / "said"
+    process = CONTEXT.Process(
+        target=waits, args=(there, said, ["pretrain", npz, "--out", broken.path, *flags])
     )
+    process.start()
     assert call("pretrain", npz, "--out", whole.path, *flags) == 0
-    while (line := process.stdout.readline()) != "waiting\n":
-        assert line, process.stderr.read()
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGINT
-    assert "its checkpoint is written: go on with `semppl pretrain --resume" in err
+    assert there.wait(300), said.read_text()
+    os.kill(process.pid, signal.SIGINT)
+    process.join(60)
+    assert process.exitcode == 128 + signal.SIGINT
+    assert "its checkpoint is written: go on with `semppl pretrain --resume" in said.read_text()
     assert load_checkpoint(newest_checkpoint(broken))["state"]["step"] == 5
     assert call("pretrain", "--resume", "--out", broken.path) == 0
     assert "going on from step 5 of 9" in capsys.readouterr().out

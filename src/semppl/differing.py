@@ -31,7 +31,8 @@ FREE: Final = frozenset(
 
 def differences(one: Config, other: Config) -> list[str]:
     """Dotted names of the values that must not differ, and do."""
-    return [name for name, value in decisive(one).items() if decisive(other)[name] != value]
+    others = decisive(other)
+    return [name for name, value in decisive(one).items() if others[name] != value]
 
 
 def decisive(config: Config) -> dict[str, object]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
-from tests.conftest import CPU, save_stripes, tiny_config
+from tests.conftest import save_stripes, tiny_config
 
 from semppl.config import DataConfig
 from semppl.core.errors import UserError
@@ -17,6 +17,8 @@ from semppl.protocols.task import build_task
 from semppl.train.build import build_networks
 from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
 from semppl.train.pretrain import pretrain
+
+CPU = torch.device("cpu")
 
 
 def test_weights_are_those_of_the_checkpoint_and_facts_say_which(trained, subject):

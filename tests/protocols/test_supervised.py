@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
-from tests.conftest import CPU, stripes, tiny_config
+from tests.conftest import stripes, tiny_config
 from torch.nn import functional as F
 
 from semppl.config import DataConfig, ViewsConfig
@@ -19,6 +19,8 @@ from semppl.protocols.supervised import fresh, supervised
 from semppl.protocols.task import Labels
 from semppl.train.prepare import load_for
 from semppl.train.pretrain import pretrain
+
+CPU = torch.device("cpu")
 
 
 @pytest.fixture

@@ -10,13 +10,15 @@ import torch
 from rich.console import Console
 from tests.conftest import save_stripes, tiny_config
 from tests.core.test_rundir import HOLD
-from tests.released.layout import content, parts
+from tests.released.layout import DEPTHS, content, parts
 
 import semppl
 from semppl.config import DataConfig, NetConfig, ViewsConfig, from_yaml
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
 from semppl.deploy.predict import predict_folder
+from semppl.nets.encoder import ENCODERS
+from semppl.nets.resnet import Bottleneck
 from semppl.protocols.run import run_evaluate
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.subject import load_subject
@@ -39,10 +41,28 @@ def random_content(**options):
     return checkpoint
 
 
+def shorten_(patch):
+    """One block of a ResNet-50 for each group: everything is there, and takes less time."""
+    patch.setitem(ENCODERS, "resnet50", (Bottleneck, (1, 1, 1, 1)))
+    patch.setitem(DEPTHS, "resnet50", (1, 1, 1, 1))
+
+
+@pytest.fixture
+def short(monkeypatch):
+    shorten_(monkeypatch)
+
+
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory):
-    """A ResNet-50 without heads, imported."""
-    return imported(tmp_path_factory.mktemp("bare"), heads=False)
+def written(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        shorten_(patch)
+        return imported(tmp_path_factory.mktemp("bare"), heads=False)
+
+
+@pytest.fixture
+def bare(written, short):
+    """A short ResNet-50 without heads, imported."""
+    return written
 
 
 def imported(folder, **options):
@@ -189,7 +209,7 @@ def test_a_full_disk_leaves_the_run_that_was_there(bare, tmp_path, monkeypatch):
     assert not list(run.path.parent.glob(".*tmp"))
 
 
-def test_another_import_replaces_the_first_when_told(tmp_path):
+def test_another_import_replaces_the_first_when_told(tmp_path, short):
     run, _ = imported(tmp_path, heads=False)
     (run.path / "left.txt").write_text("old")
     file = tmp_path / "again.pkl"
@@ -199,7 +219,7 @@ def test_another_import_replaces_the_first_when_told(tmp_path):
     assert not (run.path / "left.txt").exists()
 
 
-def test_a_run_at_work_is_not_replaced(tmp_path):
+def test_a_run_at_work_is_not_replaced(tmp_path, short):
     run = RunDirectory(tmp_path / "run")
     run.prepare_("seed: 1", overwrite=False)
     file = tmp_path / "file.pkl"
