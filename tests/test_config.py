@@ -16,7 +16,7 @@ def test_a_key_that_nobody_reads_is_an_error():
         from_yaml(text)
     with pytest.raises(UserError, match="not a YAML mapping"):
         from_yaml("- 1")
-    with pytest.raises(UserError, match="DataConfig is 3: it must be a mapping"):
+    with pytest.raises(UserError, match=r"^the configuration: DataConfig is 3: it must be a mapping"):
         from_yaml("data: 3")
     with pytest.raises(UserError, match=r"^run/config.yaml is no valid YAML"):
         from_yaml("a: [", "run/config.yaml")

@@ -1,5 +1,6 @@
 import pytest
 
+from semppl.config import Config, to_yaml
 from semppl.core.errors import UserError
 from semppl.parse import parse
 from semppl.verbs import Evaluate, Masks, Pretrain
@@ -51,6 +52,16 @@ def test_the_numbers_of_every_verb_are_checked():
         parse(["evaluate", "run", "--temperature", "nan"])
 
 
+def test_each_of_several_numbers_is_checked():
+    with pytest.raises(UserError, match=r"^--net\.mean is nan: it must be a finite number$"):
+        parse(["pretrain", "x", "--net.mean", "0.1", "nan", "0.1"])
+
+
+def test_a_run_goes_on_with_whatever_seed_it_began(tmp_path):
+    (tmp_path / "config.yaml").write_text(to_yaml(Config(source="digits", seed=-1)))
+    assert parse(["pretrain", "--resume", "--out", str(tmp_path)]).config.seed == -1
+
+
 @pytest.mark.parametrize("verb", ["fit", "pretrain", "evaluate"])
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_a_seed_that_would_fail_after_training_is_refused_before(verb, seed):
@@ -75,6 +86,8 @@ def test_a_flag_of_another_verb_is_not_proposed_again():
     )
     with pytest.raises(UserError, match=r"--split-seed 3; perhaps --data\.split-seed \("):
         parse(["fit", "photos", "--split-seed", "3"])
+    with pytest.raises(UserError, match=r"--split-seed=3; perhaps --data\.split-seed \("):
+        parse(["fit", "photos", "--split-seed=3"])
 
 
 def test_no_words_ask_for_help(capsys):

@@ -282,7 +282,10 @@ def from_yaml(text: str, name: str = "the configuration") -> Config:
     """Back again; unknown keys are refused."""
     raw = stored_mapping(text, name)
     data = raw.get("data")  # of an older version: it knew no folders of masks
-    return load(Config, {**raw, "data": {"masks": "own", **data}} if isinstance(data, Mapping) else raw)
+    try:
+        return load(Config, {**raw, "data": {"masks": "own", **data}} if isinstance(data, Mapping) else raw)
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from error
 
 
 def load(cls: type[C], raw: Mapping[str, Any]) -> C:

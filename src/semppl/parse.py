@@ -70,7 +70,8 @@ def parse(arguments: list[str]) -> object:
         if not leaving.code:
             raise
         raise UserError(_one_line(words.getvalue(), arguments)) from None
-    _check_numbers(verb)
+    if not getattr(verb, "resume", False):  # a run goes on as it began
+        _check_numbers(verb)
     return verb
 
 
@@ -78,8 +79,9 @@ def _check_numbers(flags: object, prefix: str = "--") -> None:
     """Refuse what a parser takes for a number and no verb can use, before hours of work come to it."""
     for field in fields(flags) if is_dataclass(flags) else ():
         value, flag = getattr(flags, field.name), prefix + field.name.replace("_", "-")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise UserError(f"{flag} is {value}: it must be a finite number")
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, float) and not math.isfinite(number):
+                raise UserError(f"{flag} is {number}: it must be a finite number")
         if field.name in ("seed", "split_seed") and value is not None and not 0 <= value < _SEEDS:
             raise UserError(f"{flag} is {value}: it must be at least 0 and below {_SEEDS}")
         _check_numbers(value, prefix if field.name == "config" else f"{flag}.")
@@ -100,6 +102,7 @@ def _one_line(box: str, arguments: list[str]) -> str:
     for i, words in enumerate(said):
         if words.startswith("Perhaps you meant"):
             found = re.findall(r"--[a-z][\w.-]*", words)  # several verbs may have it
-            flags = [flag for flag in dict.fromkeys(found) if flag not in ("--help", *arguments)]
+            given = {argument.split("=")[0] for argument in arguments}
+            flags = [flag for flag in dict.fromkeys(found) if flag not in {"--help", *given}]
             said[i] = f"perhaps {' or '.join(flags)}" if flags else ""
     return f"{'; '.join(filter(None, said))} (--help shows what there is)"

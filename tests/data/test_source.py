@@ -189,5 +189,7 @@ def test_labels_of_the_test_alone_are_called_that(class_folders, tmp_path):
     names = [f"{name}/{file.name}" for name in ("cat", "dog") for file in (class_folders / name).iterdir()]
     table.write_text("path,label\n" + "".join(f"{name},{name[:3]}\n" for name in names))
     request = Request(source=str(class_folders), labels=str(table), test=str(table), require_labels=True)
-    with pytest.raises(UserError, match="no training image has a label: those of the test are for testing"):
+    with pytest.raises(
+        UserError, match=r"no training image has a label \(in an npz file: y\): those of the test"
+    ):
         load_dataset(request)

@@ -109,6 +109,14 @@ def test_a_folder_or_a_file_with_the_model_alone(tmp_path):
         ask(tmp_path / "new", tmp_path / "new", overwrite=True)
 
 
+def test_a_name_that_no_disk_takes_is_refused_in_a_line(tmp_path, quiet):
+    with pytest.raises(UserError, match=r"cannot be written \(File name too long\): choose another --out$"):
+        predict_folder(
+            tmp_path / "no model", tmp_path, tmp_path / ("x" * 300), device="cpu", workers=0, overwrite=False,
+            console=quiet,
+        )  # fmt: skip
+
+
 def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path, quiet):
     with pytest.raises(UserError, match=r"^/proc/out\.csv cannot be written \(.+\): choose another --out$"):
         predict_folder(

@@ -223,6 +223,17 @@ def test_small_images_are_seen_in_hard_views(small, subject_of, learnt, monkeypa
     assert (learnt[0][1][0] == 5).all(), "and nothing is done to them then"
 
 
+def test_a_training_that_was_stopped_knows_its_hard_views(small, trained, subject_of, monkeypatch, learnt):
+    known, real = [], module.bookmark_of
+    monkeypatch.setattr(
+        module, "bookmark_of", lambda *a, facts, **how: known.append(facts) or real(*a, facts=facts, **how)
+    )
+    outcome = supervised(subject_of(small))
+    assert known[0]["views"] in outcome.protocol
+    supervised(subject_of(trained))
+    assert "views" not in known[1], "crops are as they always were"
+
+
 def test_images_of_the_papers_recipe_are_cropped_whatever_their_size(small, subject_of, learnt):
     outcome = supervised(with_views(subject_of(small), recipe="paper"))
     assert "crops of 8% to 100%;" in outcome.protocol

@@ -88,6 +88,27 @@ def test_a_checkpoint_waits_for_the_one_before_it(npz, tmp_path):
     assert disk.states == [1, 2, 3, 4, 5, 6]
 
 
+def test_hours_before_a_full_disk_are_not_those_of_steps(npz, tmp_path, monkeypatch):
+    passed = [0.0]
+
+    class Clock:
+        @staticmethod
+        def perf_counter():
+            passed[0] += 1.0
+            return passed[0]
+
+        @staticmethod
+        def sleep(_):
+            passed[0] += 3600.0
+
+    monkeypatch.setattr(loop, "time", Clock)
+    disk = Disk(slow=5)
+    looped(training(npz), tmp_path, disk, checkpoint=1, log=2).run_()
+    assert passed[0] > 3600
+    # 16 images a step, and a few looks at the clock for each
+    assert all(row["images_per_second"] > 16 / 10 for row in disk.rows)
+
+
 def signalled(run, at):
     def step(batch):
         if run.state.step == at:

@@ -138,7 +138,8 @@ def _with_validation(dataset: Dataset, request: Request) -> Dataset:
 def _require_labels(dataset: Dataset) -> None:
     if not len(dataset.labelled_L) and dataset.test_labels_T is not None:
         raise UserError(
-            f"{dataset.name}: no training image has a label: those of the test are for testing alone"
+            f"{dataset.name}: no training image has a label (in an npz file: y): those of the test are for "
+            "testing alone, and SemPPL needs one for each class"
         )
     if not len(dataset.labelled_L):
         raise UserError(

@@ -180,13 +180,13 @@ def predict_folder(
 
 def _check_place(out: Path, *, overwrite: bool) -> None:
     """Before all images are read."""
-    if out.exists() and not overwrite:
-        raise UserError(f"{out} is there already: choose another --out, or use --overwrite")
-    if out.is_dir():
-        raise UserError(f"{out} is a folder: choose another --out")
-    if not out.absolute().parent.is_dir():
-        raise UserError(f"{out}: no such folder to write to")
     try:
+        if out.exists() and not overwrite:
+            raise UserError(f"{out} is there already: choose another --out, or use --overwrite")
+        if out.is_dir():
+            raise UserError(f"{out} is a folder: choose another --out")
+        if not out.absolute().parent.is_dir():
+            raise UserError(f"{out}: no such folder to write to")
         with TemporaryFile(dir=out.absolute().parent):
             pass
     except OSError as error:

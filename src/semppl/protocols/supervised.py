@@ -74,8 +74,8 @@ def _trained(subject: Subject, labels: Labels, *, batch: int, steps: int, seed: 
     facts = {
         "seed": seed,
         "batch": batch,
-        "views": _views(desk, len(labels.all_L)),
         "labels": digest_of(labels.all_L, labels.labels_M),
+        **({"views": _views(desk, len(labels.all_L))} if _hard(desk) else {}),
     }
     left = bookmark_of(subject, "supervised", f"seed{seed}", title=title, steps=steps, facts=facts)
     examples, close = _examples(desk, labels, batch, seed)

@@ -71,9 +71,9 @@ class Loop:
                 if state.step % self.cadence.log == 0 or last:
                     self._log(pace)
                 if state.step % self.cadence.checkpoint == 0 or last:
-                    self._save(stop)
+                    self._save(stop, pace)
             if signum:
-                self._save(stop)
+                self._save(stop, pace)
             self._finish(stop)
             if signum:
                 raise Interrupted(
@@ -103,10 +103,14 @@ class Loop:
         step = self.training.state.step
         return step % every < self.cadence.log or step == self.training.total_steps
 
-    def _save(self, stop: Stopper) -> None:
-        """Hand over a checkpoint, once the one before it is on disk."""
+    def _save(self, stop: Stopper, pace: "_Pace") -> None:
+        """Hand over a checkpoint, once the one before it is on disk: hours, where a disk is full, and no
+        step's.
+        """
         self.recovery.settle_()
+        began = time.perf_counter()
         self._wait(stop)
+        pace.leave_out(time.perf_counter() - began)
         if self.writer is not None:
             self.writer.checkpoint(self.recovery.safe, self.facts)
 
@@ -144,6 +148,10 @@ class _Pace:
         """From now on."""
         self._clock, self._step = time.perf_counter(), self._training.state.step
         self._waited = self._training.feed.waited
+
+    def leave_out(self, seconds: float) -> None:
+        """They were none of the steps'."""
+        self._clock += seconds
 
     def measured(self) -> dict[str, float]:
         """Of all ranks together; waiting is this rank's."""

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from semppl.core.tables import NOTHING, markdown_table, spread
+from semppl.report.facts import training_seconds
 from semppl.report.lenient import finite
 from semppl.report.table.beside import Published
 from semppl.report.table.columns import FINE_TUNED
 from semppl.report.table.differences import difference_lines
 from semppl.report.table.measure import Measurement
-from semppl.report.table.record import seconds_of
 from semppl.report.table.sections import Row, Section
 from semppl.report.table.votes import right_shares, vote_tables
 from semppl.report.text import plain
@@ -77,7 +77,7 @@ def _training_minutes(row: Row) -> str:
     if row.method.kind == "supervised":
         seconds = [each.seconds for each in row.measurements]
     else:
-        seconds = [seconds_of(run) for run in row.runs]
+        seconds = [training_seconds(run) for run in row.runs]
     return _minutes(seconds)
 
 

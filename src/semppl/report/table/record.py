@@ -40,14 +40,6 @@ def kept_roles(path: Path) -> dict[str, int]:
     return {role: int(count) for role, count in counts.items() if count is not None}
 
 
-def seconds_of(run: Run) -> float | None:
-    """Of training: a record says it; one that does not, of an earlier version, about knows it by the lines
-    that it has.
-    """
-    seconds = finite(_mark(run.path).get("training_seconds"))
-    return training_seconds(run) if seconds is None else seconds
-
-
 def _mark(path: Path) -> dict[str, Any]:
     with suppress(Damaged):
         return read_json(path / KEPT)
