@@ -106,6 +106,24 @@ def test_other_test_images_do_not_compare(tmp_path):
     assert "Not the same" not in page(numbers(tmp_path / "c", configured(), withheld))
 
 
+def test_seeds_that_were_measured_in_other_ways_are_named(tmp_path):
+    def measured(name, *protocols):
+        return [
+            number
+            for seed, protocol in enumerate(protocols)
+            for number in numbers(
+                tmp_path / f"{name}{seed}", configured(seed=seed), {"knn": outcome(90.0, protocol=protocol)}
+            )
+        ]
+
+    text = page(measured("a", "k-NN: k=10; old crops", "k-NN: k=9; new crops"))
+    assert "**Not measured in one way, so their seeds do not compare (see below):** SemPPL, k-NN.\n" in text
+    assert len(lines(text, "- k-NN (SemPPL): ")) == 2
+    assert "Not measured in one way" not in page(measured("b", "k-NN: k=10, T=0.1", "k-NN: k=9, T=1")), (
+        "numbers may have been chosen"
+    )
+
+
 def test_gaps_are_dashes(tmp_path):
     content = outcome(90.0) | {"seconds": None}
     found = numbers(tmp_path / "a", configured(), {"finetune": content}, rows=[])

@@ -1,5 +1,6 @@
 """A section of the page: its rows, what they differ by, published ones, and how far votes can be trusted."""
 
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -16,13 +17,14 @@ from semppl.report.table.votes import right_shares, vote_tables
 from semppl.report.text import plain
 
 _PSEUDO: Final = "pseudo-labels right"
+_NUMBER: Final = re.compile(r"[\d.,]+")
 # as many names of files are said
 _MANY: Final = 4
 
 
 def section_parts(section: Section, published: Sequence[Published], title: str) -> list[str]:
     """Paragraphs and tables below its title."""
-    parts = [f"## {title}", _data(section), _table(section)]
+    parts = [f"## {title}", _data(section), _table(section), *_mixed(section)]
     if any(row.method.kind == "supervised" for row in section.rows):
         parts.append(
             "“supervised only” is the same network from random weights, trained on these labels alone. It "
@@ -141,6 +143,21 @@ def _protocols(section: Section) -> list[str]:
             whose = f" ({cell('; '.join(names))})" if several else ""
             lines.append(f"{column}{whose}: {cell(said.removeprefix(f'{column}: '))}")
     return lines
+
+
+def _mixed(section: Section) -> list[str]:
+    """Where the words of one cell differ in more than numbers: those of two versions may."""
+    found = []
+    for row in section.rows:
+        ways: dict[str, set[str]] = {}
+        for each in row.measurements:
+            ways.setdefault(each.column, set()).add(_NUMBER.sub("", each.evaluation.protocol))
+        found += [f"{row.name}, {column}" for column, words in ways.items() if len(words) > 1]
+    if not found:
+        return []
+    return [
+        f"**Not measured in one way, so their seeds do not compare (see below):** {cell('; '.join(found))}."
+    ]
 
 
 def bullets(lines: Sequence[str]) -> str:
