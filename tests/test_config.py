@@ -1,6 +1,6 @@
 import pytest
 
-from semppl.config import Config, OptimConfig, from_yaml, required, to_yaml
+from semppl.config import Config, OptimConfig, from_yaml, required, stored_config, to_yaml
 from semppl.core.errors import UserError
 from semppl.resolve import resolved
 
@@ -20,6 +20,15 @@ def test_a_key_that_nobody_reads_is_an_error():
         from_yaml("data: 3")
     with pytest.raises(UserError, match=r"^run/config.yaml is no valid YAML"):
         from_yaml("a: [", "run/config.yaml")
+
+
+def test_that_of_a_run_is_read_with_its_name(tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text(to_yaml(Config(source="ü", seed=5)), encoding="utf-8")
+    assert stored_config(file) == from_yaml(file.read_text(encoding="utf-8"))
+    file.write_text("data: 3")
+    with pytest.raises(UserError, match=r"/config\.yaml: DataConfig is 3: it must be a mapping$"):
+        stored_config(file)
 
 
 def test_steps_and_rates():

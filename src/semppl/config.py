@@ -5,16 +5,15 @@ Values are frozen; a key that nobody knows is an error; a value that the user wr
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
-from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
 
 import tyro
 import yaml
 
-from semppl.core.errors import UserError
-from semppl.core.stored import stored_mapping
+from semppl.core.stored import load, stored_mapping, stored_text
 
-C = TypeVar("C")
 T = TypeVar("T")
 
 
@@ -282,22 +281,10 @@ def from_yaml(text: str, name: str = "the configuration") -> Config:
     """Back again; unknown keys are refused."""
     raw = stored_mapping(text, name)
     data = raw.get("data")  # of an older version: it knew no folders of masks
-    try:
-        return load(Config, {**raw, "data": {"masks": "own", **data}} if isinstance(data, Mapping) else raw)
-    except UserError as error:
-        raise UserError(f"{name}: {error}") from error
+    older = {**raw, "data": {"masks": "own", **data}} if isinstance(data, Mapping) else raw
+    return load(Config, older, name)
 
 
-def load(cls: type[C], raw: Mapping[str, Any]) -> C:
-    """A nested dataclass from nested mappings, strictly."""
-    if not isinstance(raw, Mapping):
-        raise UserError(f"{cls.__name__} is {raw!r}: it must be a mapping")
-    hints = get_type_hints(cls)
-    if unknown := raw.keys() - hints.keys():
-        raise UserError(f"unknown {cls.__name__} keys {sorted(unknown)}: known are {sorted(hints)}")
-    return cls(**{k: load(hints[k], v) if is_dataclass(hints[k]) else _frozen(v) for k, v in raw.items()})
-
-
-def _frozen(value: Any) -> Any:
-    """YAML knows lists alone."""
-    return tuple(value) if isinstance(value, list) else value
+def stored_config(file: Path) -> Config:
+    """That of a run directory."""
+    return from_yaml(stored_text(file), str(file))

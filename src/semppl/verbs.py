@@ -11,7 +11,7 @@ import tyro
 
 from semppl.ablate.settings import AblateFlags
 from semppl.bench.settings import BenchFlags
-from semppl.config import Config, from_yaml
+from semppl.config import Config, stored_config
 from semppl.core.errors import UserError, choose
 from semppl.core.rundir import RunDirectory
 from semppl.deploy.settings import ExportFlags
@@ -239,7 +239,7 @@ def starting_point(arguments: list[str]) -> Config:
         raise UserError("--resume needs --out: the run directory to go on with")
     run = RunDirectory(Path(out))
     run.require()
-    return from_yaml(run.config.read_text(), str(run.config))
+    return stored_config(run.config)
 
 
 def _default_preset(verb: str, arguments: list[str]) -> str:

@@ -1,7 +1,9 @@
+from dataclasses import dataclass, field
+
 import pytest
 
 from semppl.core.errors import UserError
-from semppl.core.stored import stored_mapping
+from semppl.core.stored import load, stored_mapping, stored_text
 
 
 def test_what_is_there_is_read():
@@ -20,3 +22,40 @@ def test_what_is_there_is_read():
 def test_what_was_damaged_is_named(text, said):
     with pytest.raises(UserError, match=f"^{said}, or start a new run$"):
         stored_mapping(text, "run/x.yaml")
+
+
+def test_bytes_that_are_no_text_are_named(tmp_path):
+    file = tmp_path / "x.yaml"
+    file.write_bytes("ü: 1".encode())
+    assert stored_text(file) == "ü: 1"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match=r"x\.yaml is no text: restore it, or start a new run$"):
+        stored_text(file)
+
+
+@dataclass(frozen=True)
+class Inner:
+    several: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner = field(default_factory=Inner)
+    number: int = 0
+
+
+def test_nested_mappings_become_nested_values_and_lists_tuples():
+    assert load(Outer, {"inner": {"several": [1, 2]}}, "x") == Outer(Inner((1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ({"inner": 3}, "x: Inner is 3: it must be a mapping"),
+        ({"inner": {"more": 1}}, r"x: unknown Inner keys \['more'\]: known are \['several'\]"),
+        ({"b": 1, 2: 1}, r"x: unknown Outer keys \[2, 'b'\]: known are \['inner', 'number'\]"),
+    ],
+)
+def test_what_nobody_knows_is_refused_with_the_file(raw, said):
+    with pytest.raises(UserError, match=f"^{said}$"):
+        load(Outer, raw, "x")

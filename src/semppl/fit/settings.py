@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from semppl.config import load
 from semppl.core.errors import UserError
-from semppl.core.stored import stored_mapping
+from semppl.core.stored import load, stored_mapping, stored_text
 
 MINUTES: Final = 30.0
 SETTINGS: Final = "fit.yaml"
@@ -32,4 +31,4 @@ def stored_settings(run: Path) -> FitSettings:
     file = run / SETTINGS
     if not file.is_file():
         raise UserError(f"{run} was not started by `semppl fit`: go on with `semppl pretrain --resume`")
-    return load(FitSettings, stored_mapping(file.read_text(), str(file)))
+    return load(FitSettings, stored_mapping(stored_text(file), str(file)), str(file))

@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from semppl.config import Config, from_yaml
+from semppl.config import Config, stored_config
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, environment
 from semppl.data.dataset import Dataset
@@ -172,7 +172,7 @@ def load_subject(
     run = RunDirectory(path)
     require_run(run)
     device = device or choose_device(flags.device)
-    config = _moved(from_yaml(run.config.read_text(), str(run.config)), flags)
+    config = _moved(stored_config(run.config), flags)
     if flags.precision == "bf16" and device.type == "cpu":
         raise UserError("--precision bf16 is for GPUs")
     file, content = _checkpoint(run, flags, console)

@@ -3,16 +3,13 @@
 import json
 import statistics
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from semppl.core import elapsed
-from semppl.core.rundir import KEPT
 from semppl.differing import flat
 from semppl.report.collect import Run
 from semppl.report.curves import epoch_of
-from semppl.report.gaps import Damaged
-from semppl.report.lenient import finite, read_json
+from semppl.report.lenient import finite, kept_mark
 from semppl.report.text import bytes_of, duration, percent
 
 _SPEED: Final = "images_per_second"
@@ -68,17 +65,11 @@ def training_seconds(run: Run) -> float | None:
     """As its metrics say, if they do; a copy, which has some of their lines, was told when it was made. One
     of an earlier version was not, and knows it about.
     """
-    if (told := _told(run)) is not None:
+    if (told := finite(kept_mark(run.path).get("training_seconds"))) is not None:
         return told
     batch = finite(run.config.get("batch_size"))
     rows = ({"step": int(row["step"]), _SPEED: finite(row.get(_SPEED))} for row in run.metrics)
     return elapsed.training_seconds(rows, batch or 0.0) or None
-
-
-def _told(run: Run) -> float | None:
-    with suppress(Damaged):
-        return finite(read_json(run.path / KEPT).get("training_seconds"))
-    return None
 
 
 def _median(run: Run, key: str) -> float | None:

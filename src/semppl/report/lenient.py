@@ -5,11 +5,13 @@ import io
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from semppl.core.rundir import KEPT
 from semppl.report.gaps import Damaged
 
 
@@ -30,6 +32,13 @@ def read_json(file: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise Damaged(f"{file.name} is damaged (no JSON object)")
     return content
+
+
+def kept_mark(path: Path) -> dict[str, Any]:
+    """What a copy of a run says of what it lacks (`report/table/record.py`); nothing of other folders."""
+    with suppress(Damaged):
+        return read_json(path / KEPT)
+    return {}
 
 
 def read_yaml(file: Path) -> dict[str, Any]:

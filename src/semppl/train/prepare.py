@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from semppl.config import Config, from_yaml, to_yaml
+from semppl.config import Config, from_yaml, stored_config, to_yaml
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.data.dataset import Dataset
@@ -113,7 +113,7 @@ def prepared_for(
     config = with_network_of(config, start)
     if resume and config.data.masks is None:
         # a run goes on as it began, whatever lies beside its data by now
-        masks = from_yaml(run.config.read_text(), str(run.config)).data.masks
+        masks = stored_config(run.config).data.masks
         config = replace(config, data=replace(config.data, masks=masks))
     if dataset is None:
         dataset = ranks.one_after_first("data", lambda: load_for(config, device, console))

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from semppl.config import Config, from_yaml
+from semppl.config import Config, from_yaml, stored_config
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.data.masks import OWN_MASKS
@@ -20,9 +20,7 @@ _RESTARTS: Final = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")
 
 def require_same_run(config: Config, run: RunDirectory, facts: dict[str, Any]) -> None:
     """Refuse other values, another split."""
-    stored, config = (
-        _same_numbers(each) for each in (from_yaml(run.config.read_text(), str(run.config)), config)
-    )
+    stored, config = (_same_numbers(each) for each in (stored_config(run.config), config))
     if changed := differences(stored, config):
         flags = ", ".join("--" + name.replace("_", "-") for name in changed)
         raise UserError(

@@ -9,15 +9,13 @@ machine's kernel.
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from semppl.core.rundir import KEPT, RunDirectory
 from semppl.report.collect import Run
 from semppl.report.facts import training_seconds
-from semppl.report.gaps import Damaged
-from semppl.report.lenient import finite, read_json
+from semppl.report.lenient import finite, kept_mark
 from semppl.report.seeds import decisive
 from semppl.report.table.portable import portable, portable_file
 from semppl.report.table.thin import kept_lines, lighter, thinned
@@ -30,20 +28,14 @@ _METRICS: Final = "metrics.jsonl"
 
 def is_record(path: Path) -> bool:
     """Whether `write_record` made it."""
-    return RunDirectory(path).exists and _mark(path).get("kept_by") == _BY
+    return RunDirectory(path).exists and kept_mark(path).get("kept_by") == _BY
 
 
 def kept_roles(path: Path) -> dict[str, int]:
     """How many images of each role a record's split had; nothing of other folders."""
-    roles = _mark(path).get("roles")
+    roles = kept_mark(path).get("roles")
     counts = {role: finite(count) for role, count in roles.items()} if isinstance(roles, Mapping) else {}
     return {role: int(count) for role, count in counts.items() if count is not None}
-
-
-def _mark(path: Path) -> dict[str, Any]:
-    with suppress(Damaged):
-        return read_json(path / KEPT)
-    return {}
 
 
 def strangers(path: Path) -> list[str]:

@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from semppl.config import Config, load
+from semppl.config import Config
 from semppl.core.errors import UserError
+from semppl.core.stored import load
 from semppl.differing import flat
 from semppl.presets import PRESETS
 from semppl.resolve import resolved
@@ -44,5 +45,7 @@ def _chosen(given: Mapping[str, Any], run: Mapping[str, Any], num_images: int) -
         room, _, last = name.rpartition(".")
         (rooms.setdefault(room, {}) if room else rooms)[last] = value
     # an encoder that takes some sizes alone takes those of its run
-    config = resolved(load(Config, rooms), image_size=run["views.large_size"] or 0, num_images=num_images)
+    config = resolved(
+        load(Config, rooms, "a run"), image_size=run["views.large_size"] or 0, num_images=num_images
+    )
     return flat(asdict(config))
