@@ -128,6 +128,7 @@ def test_the_choices_in_words():
     assert told(borrowed, 1, mean, std)[1] == f"normalised by the weights: {said}"
     assert told(replace(c, views=replace(c.views, flip=0.0)), 0.5, mean, std)[0].endswith("no flips")
     assert told(c, 0.5, mean, std)[2].endswith("about 30 s")
+    assert told(replace(c, epochs=1.0), 12.3, mean, std)[2].endswith("; 1 epoch, about 12 min")
 
 
 def test_an_encoder_of_one_size_gets_it():

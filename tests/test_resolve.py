@@ -156,7 +156,7 @@ def test_views_have_sizes_that_the_encoder_takes():
     ("net", "words"),
     [
         (NetConfig(mean=(0.5, 0.5, 0.5)), "--net.mean and --net.std belong together"),
-        (NetConfig(mean=(0.5,), std=(1.0, 1.0, 1.0)), "--net.mean has 1 numbers: there are 3 channels"),
+        (NetConfig(mean=(0.5,), std=(1.0, 1.0, 1.0)), "--net.mean has 1 number: there are 3 channels"),
         (NetConfig(mean=(0.5, 0.5, 0.5), std=(1.0, 0.0, 1.0)), "--net.std is 1 0 1: each must be above 0"),
     ],
 )

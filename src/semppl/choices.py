@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from semppl.config import Config, OptimConfig
+from semppl.core.counted import counted
 
 _ADAMW_PEAK: Final = 0.002
 # a fifth of an image of 8 px is a spot of 3 px: below this size views hold at least half of an image
@@ -130,7 +131,7 @@ def told(config: Config, minutes: float, mean: Sequence[float], std: Sequence[fl
         f"{views.large_size} px{small}{colour}{flip}",
         f"normalised by {source}: mean {_listed(mean)}, standard deviation {_listed(std)}",
         f"batch {config.batch_size}{share}, queue {method.queue_capacity:,}, {config.optim.name}; "
-        f"{config.epochs:g} epochs, about {_duration(minutes)}",
+        f"{counted(f'{config.epochs:g}', 'epoch')}, about {_duration(minutes)}",
     ]
 
 

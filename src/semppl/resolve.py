@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from semppl.config import Config, MethodConfig, NetConfig, OptimConfig
+from semppl.core.counted import counted
 from semppl.core.errors import UserError
 
 T = TypeVar("T")
@@ -30,7 +31,7 @@ def resolved(
     `fitting` says which side of a view the encoder takes that is nearest to one wanted.
     """
     if num_images < 2:
-        raise UserError(f"the data has {num_images} image: at least 2 are needed")
+        raise UserError(f"the data has {counted(num_images, 'image')}: at least 2 are needed")
     batch_size = _first(config.batch_size, 2 ** max(min(num_images // 8, 512).bit_length() - 1, 1))
     config = replace(config, batch_size=batch_size)
     _check(config, batch_size, num_images)
@@ -171,7 +172,7 @@ def _check_normalisation(net: NetConfig) -> None:
         raise UserError("--net.mean and --net.std belong together: give both, or neither")
     for flag, values in (("--net.mean", net.mean), ("--net.std", net.std)):
         if values is not None and len(values) != 3:
-            raise UserError(f"{flag} has {len(values)} numbers: there are 3 channels")
+            raise UserError(f"{flag} has {counted(len(values), 'number')}: there are 3 channels")
     if net.std is not None and min(net.std) <= 0:
         raise UserError(f"--net.std is {' '.join(f'{x:g}' for x in net.std)}: each must be above 0")
 

@@ -19,7 +19,7 @@ def machine(monkeypatch, tmp_path):
 
 
 def test_more_cells_than_gpus():
-    assert "3 cells share 2 GPU(s)" in sharing_advice(GPU, 3)
+    assert "3 cells share 2 GPUs and" in sharing_advice(GPU, 3)
     assert "nvidia-cuda-mps-control -d" in sharing_advice(GPU, 3)
 
 
@@ -29,7 +29,7 @@ def test_a_gpu_for_each_or_none_at_all():
 
 
 def test_one_of_several_gpus():
-    assert "2 cells share 1 GPU(s)" in sharing_advice(torch.device("cuda:1"), 2)
+    assert "2 cells share 1 GPU and" in sharing_advice(torch.device("cuda:1"), 2)
     assert sharing_advice(torch.device("cuda:1"), 1) is None
 
 

@@ -107,7 +107,7 @@ def test_filters(file, content, opened):
         page.select_option("#by-class", "all")
         page.fill("#by-name", "ONERROR")
         assert cards(page).count() == 1
-        assert page.inner_text("#shown") == "1 of 1 images shown; 30 in the gallery"
+        assert page.inner_text("#shown") == "1 of 1 image shown; 30 in the gallery"
         page.fill("#by-name", "nothing has this name")
         assert cards(page).count() == 0
 

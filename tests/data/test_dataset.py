@@ -7,8 +7,14 @@ from semppl.data.source import load_dataset
 
 
 def test_the_description_counts_what_is_there(npz):
-    assert load_dataset(Request(source=str(npz))).describe() == (
-        "stripes.npz: 48 images of 8×8 px, 6 labelled in 3 classes, 12 for testing"
+    data = load_dataset(Request(source=str(npz)))
+    assert data.describe() == "stripes.npz: 48 images of 8×8 px, 6 labelled in 3 classes, 12 for testing"
+    one = replace(
+        data, images=data.images[:1], labels_M=torch.tensor([0]), classes=("a",), held_out_M=torch.tensor([0])
+    )
+    assert one.describe() == (
+        "stripes.npz: 1 image of 8×8 px, 1 labelled in 1 class, 1 more label held out for validation, "
+        "12 for testing"
     )
 
 

@@ -39,7 +39,7 @@ def test_equal_files_with_one_label_count_once(class_folders):
     data = given(class_folders)
     assert int((data.labels_M == 0).sum()) == 12
     assert data.labels_M[list(data.names).index("cat/copy.png")] == -1
-    assert data.notes == ("1 labelled images equal another one with the same label: counted once",)
+    assert data.notes == ("1 labelled image equals another one with the same label: counted once",)
 
 
 def test_equal_files_with_different_labels_lose_both(class_folders):
@@ -59,7 +59,7 @@ def test_test_images_seen_in_training_leave_the_test(class_folders, tmp_path):
     data = given(class_folders, test=str(tmp_path / "exam"))
     assert data.test_labels_T.tolist() == [0, 2, 2]
     assert len(data.test_images) == len(data.test_names) == 3
-    assert data.notes == ("1 test images are also among the training images: left out of the test",)
+    assert data.notes == ("1 test image is also among the training images: left out of the test",)
 
 
 def test_an_unlabelled_copy_of_a_labelled_image_is_no_question_of_an_exam(class_folders):

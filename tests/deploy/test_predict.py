@@ -101,6 +101,8 @@ def test_a_folder_or_a_file_with_the_model_alone(tmp_path):
     ask(tmp_path / "new", tmp_path / "out.csv", overwrite=True)
     one = ask(tmp_path / "new" / "deep" / "001.png").splitlines()
     assert one[1].split(",")[1:] == table.splitlines()[2].split(",")[1:]
+    ask(tmp_path / "new" / "deep" / "001.png", tmp_path / "one.csv")
+    assert words.getvalue().endswith(f"1 image: {tmp_path / 'one.csv'}\n")
     with pytest.raises(UserError, match=r"bad\.png: not a readable image"):
         ask(tmp_path / "new" / "bad.png")
     with pytest.raises(UserError, match="no such folder to write to"):

@@ -77,8 +77,8 @@ def test_a_machine_without_shared_memory_or_gpus_is_not_blamed_for_it(machine):
         ),
         ({"keep_checkpoints": 1000}, "checkpoints need 1 TB and 1 TB are left", False),
         (
-            {"projection": [{"here": True, "hours": (0.0, 9000.0)}]},
-            "hopeless on this machine: 375 days",
+            {"projection": [{"here": True, "hours": (0.0, 9000.0)}], "epochs": 1.0},
+            "hopeless on this machine: 375 days for 1 epoch; use",
             False,
         ),
     ],

@@ -30,7 +30,10 @@ def test_the_minutes_become_epochs(given, monkeypatch):
     assert "40 epochs, about 3 min" in lines[2]
     assert config.views.colour is False, "stripes are grey"
     config, lines = planned(*given, CPU, minutes=1)
-    assert lines[-1].startswith("4 epochs are few")
+    assert lines[-1].startswith("4 epochs are few: ")
+    _, lines = planned(replace(given[0], epochs=1.0), *given[1:], CPU, minutes=1)
+    assert "; 1 epoch, about" in lines[2]
+    assert lines[-1].startswith("1 epoch is few: ")
 
 
 def test_the_step_that_is_timed_has_the_queue_of_the_run(given, monkeypatch):

@@ -44,6 +44,13 @@ def test_numbers_of_different_protocols_are_called_so(tmp_path):
     assert "two: k=5; 20 labels" in said
 
 
+def test_words_of_an_earlier_version_are_the_same_protocol(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    keep(one, "linear-sgd", "1 epochs; 1 seed(s)", top=50.0)
+    keep(two, "linear-sgd", "1 epoch; 1 seed", top=60.0)
+    assert "not the same protocol" not in shown(one, two)
+
+
 def test_runs_of_one_name_are_shown_by_their_paths(tmp_path):
     for parent in ("a", "b"):
         keep(tmp_path / parent / "run", "knn", "k", top=1.0)

@@ -31,7 +31,7 @@ def test_it_runs_through_evaluate_and_says_what_was_done(trained):
     words = "fine-tuned with consistency: 21 unlabelled images, P = 0.4, 3 epochs of them"
     assert content["protocol"].startswith(words)
     assert words in console.file.getvalue()
-    assert "15 given labels; 30 test images; 2 seed(s)" in content["protocol"]
+    assert "15 given labels; 30 test images; 2 seeds" in content["protocol"]
     assert content["settings"]["least_probability"] == 0.4
     assert content["settings"]["steps"] == 2
     first, second = content["details"]["consistency"]

@@ -68,5 +68,6 @@ def test_sgd_trains_on_all_given_labels_with_two_seeds(trained, subject_of, monk
     assert outcome.settings == {"epochs": 2, "batch_size": 15, "seeds": [0, 1]}
     assert len(outcome.details["metrics"]) == 2
     assert outcome.numbers[0].deviation is not None
-    assert "2 epochs" in outcome.protocol
+    assert "2 epochs, no weight decay" in outcome.protocol
+    assert outcome.protocol.endswith("; 2 seeds")
     assert "crops of 20% to 100% and flips" in outcome.protocol

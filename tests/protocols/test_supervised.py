@@ -113,7 +113,8 @@ def test_all_given_labels_train_a_network_that_knows_nothing_of_the_run(trained,
     }
     assert "rate 0.1 · 15/128 falling" in outcome.protocol
     assert "resnet10 from random weights" in outcome.protocol
-    assert "15 given labels; 30 test images; 2 seed(s)" in outcome.protocol
+    assert "15 given labels; 30 test images; 2 seeds" in outcome.protocol
+    assert "weight decay 0.0005, 3000 epochs, 3,000 steps; no" in outcome.protocol
     assert "crops of 20% to 100% and flips" in outcome.protocol, "8 px are too few to shift"
 
 

@@ -288,14 +288,14 @@ def test_surplus_tensors_are_named():
     ):
         checkpoint = content()
         parts(checkpoint)[part].setdefault(module, {})[leaf] = one[:, 0] if leaf == "b" else one
-        refused(checkpoint, "no place for 1 tensors", f"{module.replace('/~/', '/')} {leaf}")
+        refused(checkpoint, "no place for 1 tensor", f"{module.replace('/~/', '/')} {leaf}")
 
 
 def test_an_average_without_its_value_is_not_passed_over():
     checkpoint = content()
     module = f"{BLOCK}batchnorm_1/~/mean_ema"
     parts(checkpoint)[1][f"{BLOCK}extra/~/mean_ema"] = {"hidden": parts(checkpoint)[1][module]["hidden"]}
-    refused(checkpoint, "no place for 1 tensors", "extra/mean_ema hidden")
+    refused(checkpoint, "no place for 1 tensor", "extra/mean_ema hidden")
 
 
 def test_values_that_are_not_finite_are_named():
@@ -348,7 +348,7 @@ def test_selective_kernels_that_do_not_fit_are_named():
     refused(checkpoint, "block_group_1/block_2/", "no selective kernels", "sk/conv_0 (3, 3, 8, 256)")
     checkpoint = content(sk=True)
     parts(checkpoint)[0][f"{block}sk/~/up"]["b"] = np.zeros((1, 512), np.float32)
-    refused(checkpoint, "no place for 1 tensors", "block_2/sk/up b (512,)")
+    refused(checkpoint, "no place for 1 tensor", "block_2/sk/up b (512,)")
     checkpoint = content(sk=True)
     parts(checkpoint)[0][f"{block}conv_0"]["w"] = np.zeros((1, 1, 1, 512, 128), np.float32)
     refused(checkpoint, "block_2/conv_0 w is (1, 1, 512, 128), expected (1, 1, 512, 256)")
@@ -375,7 +375,7 @@ def test_names_stay_on_their_line():
     refused(checkpoint, f"{SHOWN}/initial_conv w is there twice")
     checkpoint = content(replicas=0)
     parts(checkpoint)[0][EVIL] = {EVIL: np.zeros(3, np.float32)}
-    refused(checkpoint, f"no place for 1 tensors: {SHOWN} {SHOWN} (3,)")
+    refused(checkpoint, f"no place for 1 tensor: {SHOWN} {SHOWN} (3,)")
 
 
 def test_names_of_selective_kernels_stay_on_their_line():

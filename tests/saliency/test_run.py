@@ -54,7 +54,7 @@ def test_masks_are_made_named_counted_and_shown(data, tmp_path, capsys, calls):
     place = tmp_path / "photos.masks"
     assert status == 0, said
     assert shares(place) == SHARES
-    assert "1 of 6 images have no mask: broken.jpg (not a readable image" in said
+    assert "no mask for 1 of 6 images: broken.jpg (not a readable image" in said
     assert "5 masks in" in said
     assert "5 of 5 have at least 20 %" in said
     assert said.splitlines()[-1].startswith("training uses them by default: semppl fit photos")

@@ -156,6 +156,9 @@ def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setenv("SLURM_LOCALID", "1")
     assert device_of_rank("auto", Share(1, 2)) == torch.device("cuda", 0)
+    monkeypatch.delenv("SLURM_LOCALID")
+    with pytest.raises(UserError, match=r"2 processes and 1 GPU on .*--nproc-per-node 1"):
+        device_of_rank("auto", Share(1, 2))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(UserError, match=r"4 processes and 2 GPUs.*--nproc-per-node 2"):
         device_of_rank("auto", Share(3, 4))

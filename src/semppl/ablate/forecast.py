@@ -13,6 +13,7 @@ from semppl.ablate.cell import Cell
 from semppl.ablate.plan import Plan, Shelf
 from semppl.ablate.work import threads_for, work
 from semppl.config import Config
+from semppl.core.counted import counted
 from semppl.data.dataset import Dataset
 from semppl.train.estimate import estimate
 
@@ -36,7 +37,7 @@ class Forecast:
         if self.evaluated:
             inside, outside = "start, measured steps and evaluation", "reading data and exhibit"
         return (
-            f"{self.cells} {'cell' if self.cells == 1 else 'cells'} to go, {at_a_time}: about "
+            f"{counted(self.cells, 'cell')} to go, {at_a_time}: about "
             f"{duration(self.seconds)} for {inside}; {outside} come on top"
         )
 

@@ -26,6 +26,7 @@ from semppl.ablate.sharing import sharing_advice
 from semppl.ablate.summary import NARROW, SPARE, Summary, directions, headline, narrow_lines
 from semppl.ablate.work import work
 from semppl.config import Config
+from semppl.core.counted import counted
 from semppl.core.errors import RunError, UserError
 from semppl.core.lock import locked
 from semppl.core.rundir import environment
@@ -117,9 +118,9 @@ def _train(
             say(f"{end.cell.name}: {end.error} (its log: {end.cell.path / LOG})")
 
     def told(running: int) -> None:
-        say(f"stopping, once {_count(running, 'running cell')} wrote what there is")
+        say(f"stopping, once {counted(running, 'running cell')} wrote what there is")
 
-    with StageProgress(console, f"steps of {_count(len(left), 'cell')}", count()[1]) as progress:
+    with StageProgress(console, f"steps of {counted(len(left), 'cell')}", count()[1]) as progress:
 
         def look() -> None:
             steps, total = count()
@@ -200,10 +201,6 @@ def _changes(plan: Plan, row: str) -> str:
     return " ".join(f"--{name.replace('_', '-')} {_value(config[name])}" for name in changed)
 
 
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
 def _value(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
@@ -217,16 +214,17 @@ def main_values(base: Config) -> str:
     """A configuration in a few words."""
     data, views, method = base.data, base.views, base.method
     labels = [
-        f"{data.labels_per_class} labels per class" if data.labels_per_class is not None else "",
+        f"{counted(data.labels_per_class, 'label')} per class" if data.labels_per_class is not None else "",
         f"{data.label_fraction:.3g} of the labels" if data.label_fraction is not None else "",
     ]
     parts = [
         Path(base.source).name,
         *(words for words in labels if words),
-        f"{base.epochs:.4g} epochs of batches of {base.batch_size}",
+        f"{counted(f'{base.epochs:.4g}', 'epoch')} of batches of {base.batch_size}",
         f"{base.net.encoder}, width {base.net.width:g}",
         f"{views.large} + {views.small} views of {views.large_size} and {views.small_size} px",
-        f"{method.objective}, {method.positives} positives, k = {method.k}, queue {method.queue_capacity:,}, "
+        f"{method.objective}, {counted(method.positives, 'positive')}, k = {method.k}, "
+        f"queue {method.queue_capacity:,}, "
         f"α = {method.alpha:g}, votes at least {method.minimum_votes} of {base.num_ballots}",
         f"{base.optim.name}, rate {base.optim.base_lr:g} · batch / 256",
     ]

@@ -9,6 +9,8 @@ from typing import Final
 
 import torch
 
+from semppl.core.counted import counted
+
 _CONTROL: Final = "nvidia-cuda-mps-control"
 _USUAL_PLACE: Final = "/tmp/nvidia-mps"
 
@@ -21,6 +23,6 @@ def sharing_advice(device: torch.device, jobs: int) -> str | None:
     if (Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", _USUAL_PLACE)) / "control").exists():
         return None
     return (
-        f"{jobs} cells share {gpus} GPU(s) and take turns: with NVIDIA's multi-process "
+        f"{jobs} cells share {counted(gpus, 'GPU')} and take turns: with NVIDIA's multi-process "
         f"service ({_CONTROL} -d before this command) they would compute at the same time, and end sooner"
     )

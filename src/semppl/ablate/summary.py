@@ -7,6 +7,7 @@ from typing import Final, Literal
 from semppl.ablate.cell import Score
 from semppl.ablate.direction import SAME_PSEUDO, SAME_TOP1, Verdict, verdict
 from semppl.ablate.table import PSEUDO, Row, Table
+from semppl.core.counted import counted
 from semppl.core.paired import Difference, difference, signed
 from semppl.core.tables import NOTHING, spread
 
@@ -85,7 +86,7 @@ def headline(summary: Summary) -> str:
     if not words:
         return "nothing is compared with the paper"
     counts = [f"{words.count(word)} × {word}" for word in dict.fromkeys(words)]
-    compared = f"{len(words)} difference{'s' if len(words) > 1 else ''}"
+    compared = counted(len(words), "difference")
     return f"direction against the paper, of {compared}: {', '.join(counts)}"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from semppl.bench.scaling import growth
+from semppl.core.counted import counted
 
 
 def tables(result: dict[str, Any]) -> Iterator[Table]:
@@ -37,7 +38,7 @@ def step_table(result: dict[str, Any]) -> Table:
         memory = f"{step['peak_mb'][name]:,.0f}"
         table.add_row(words, f"{ms:.2f}", f"{1e3 * batch / ms:,.0f}", f"{ratio:.3f}", memory)
     if files := step.get("from_files"):
-        words = f"SemPPL from {files['files']} files, {files['workers']} workers"
+        words = f"SemPPL from {files['files']} files, {counted(files['workers'], 'worker')}"
         ratio = files["ms"] / step["ms"]["floor"]
         table.add_row(words, f"{files['ms']:.2f}", f"{files['images_per_second']:,.0f}", f"{ratio:.3f}", "")
     share = 100 * step["semppl_over_relicv2"]
@@ -91,7 +92,8 @@ def scaling_table(rows: list[dict[str, Any]]) -> Table:
 
 def photometric_table(result: dict[str, Any]) -> Table:
     """Beside torchvision."""
-    title = f"{result['batch']} crops of {result['size']} px on a CPU, {result['threads']} threads"
+    threads = counted(result["threads"], "thread")
+    title = f"{result['batch']} crops of {result['size']} px on a CPU, {threads}"
     table = _table(title, "view", "ours, ms", "torchvision, ms", "times faster")
     for name in ("odd", "even"):
         row = result[name]
@@ -114,7 +116,7 @@ def sweep_table(result: dict[str, Any]) -> Table:
 def lightly_table(result: dict[str, Any]) -> Table:
     """Beside lightly."""
     peer = result["lightly"]
-    title = f"lightly {peer['version']}, {peer['workers']} workers"
+    title = f"lightly {peer['version']}, {counted(peer['workers'], 'worker')}"
     table = _table(title, "method", "step, ms", "transforms, images/s", "together, images/s")
     for name in ("simclr", "byol"):
         row = peer[name]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms.v2 import functional as V
 
+from semppl.core.counted import counted
 from semppl.core.hidden import HiddenLabels
 from semppl.core.labels import UNLABELLED
 from semppl.data.images import Images, gather
@@ -126,11 +127,11 @@ class Dataset:
         if isinstance(self.images, Tensor):
             size = " of {}×{} px".format(*reversed(self.images.shape[2:]))
         parts = [
-            f"{len(self.labels_M):,} images{size}",
-            f"{len(self.labelled_L):,} labelled in {len(self.classes)} classes",
+            f"{counted(len(self.labels_M), 'image')}{size}",
+            f"{len(self.labelled_L):,} labelled in {counted(len(self.classes), 'class', 'classes')}",
         ]
         if len(self.validation_V):
-            parts.append(f"{len(self.validation_V):,} more labels held out for validation")
+            parts.append(f"{counted(len(self.validation_V), 'more label')} held out for validation")
         if self.test_labels_T is not None:
             parts.append(f"{len(self.test_labels_T):,} for testing")
         if self.bad:

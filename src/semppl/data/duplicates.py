@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
 from semppl.data.dataset import Dataset
@@ -104,7 +105,8 @@ def _one_label_each(dataset: Dataset, groups: Groups) -> tuple[Tensor, list[str]
             twice += len(labelled) - 1
             labels_M[labelled[1:]] = UNLABELLED
     if twice:
-        notes.append(f"{twice:,} labelled images equal another one with the same label: counted once")
+        equal = counted(twice, "labelled image equals", "labelled images equal")
+        notes.append(f"{equal} another one with the same label: counted once")
     return labels_M, notes
 
 
@@ -117,7 +119,8 @@ def _without_tests(dataset: Dataset, seen: list[int]) -> Dataset:
     index_T = kept_T.nonzero().squeeze(1)
     if not len(index_T):
         raise UserError("all test images are also among the training images: give others with --test")
-    note = f"{len(seen):,} test images are also among the training images: left out of the test"
+    again = counted(len(seen), "test image is", "test images are")
+    note = f"{again} also among the training images: left out of the test"
     sides, sizes = dataset.test_sides_T2, dataset.test_bytes_T
     return replace(
         dataset,

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
 from semppl.data.dataset import Dataset
@@ -102,7 +103,8 @@ def _scanned(root: Path, request: Request) -> Scan:
     if not request.allow_unreadable:
         require_readable(found)
     if not len(found.paths):
-        raise UserError(f"{root}: none of its {len(found.bad)} images can be read: {found.bad[0].reason}")
+        images = counted(len(found.bad), "image")
+        raise UserError(f"{root}: {images}, none of which can be read: {found.bad[0].reason}")
     return found
 
 

@@ -28,6 +28,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from semppl.core.counted import counted
 from semppl.core.errors import RunError
 
 Read = Callable[[int, int, int], tuple[Sequence[Tensor], str]]
@@ -250,8 +251,9 @@ def _shared(tensors: list[Tensor], workers: int) -> list[Tensor]:
         return [tensor.share_memory_() for tensor in tensors]
     except RuntimeError as error:
         need = sum(tensor.nbytes for tensor in tensors) / 2**20
+        readers = counted(workers, "reader process needs", "reader processes need")
         raise RunError(
-            f"{workers} reader processes need {need:.1f} MB of shared memory, and there is less: "
+            f"{readers} {need:.1f} MB of shared memory, and there is less: "
             "lower --workers, or enlarge /dev/shm"
         ) from error
 

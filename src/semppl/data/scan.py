@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semppl.core.cores import usable_cores
+from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.core.rundir import write_atomically
 from semppl.data.checking import Seen, check_files
@@ -99,8 +100,8 @@ def require_readable(found: Scan, *, most: float = 0.05) -> None:
         named = ", ".join(f"{bad.path} ({bad.reason})" for bad in found.bad[:_NAMED])
         more = ", …" if num_bad > _NAMED else ""
         raise UserError(
-            f"{found.root}: {num_bad:,} of {total:,} images cannot be read: {named}{more}: repair or remove "
-            "them, or go on without them by --allow-unreadable"
+            f"{found.root}: {num_bad:,} of {counted(total, 'image')} cannot be read: {named}{more}: repair "
+            "or remove them, or go on without them by --allow-unreadable"
         )
 
 

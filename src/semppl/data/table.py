@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
 
@@ -252,15 +253,15 @@ def _require_two(names: Collection[str], rows: list[int], file: Path) -> None:
 
 def _notes(num_empty: int, lost: list[_Row]) -> Iterator[str]:
     if num_empty:
-        verbs = (
-            "row has an empty label and counts" if num_empty == 1 else "rows have an empty label and count"
-        )
-        yield f"{num_empty:,} {verbs} as unlabelled"
+        rows = counted(num_empty, "row has an empty label and counts", "rows have an empty label and count")
+        yield f"{rows} as unlabelled"
     if lost:
-        verbs = "image cannot be read and is" if len(lost) == 1 else "images cannot be read and are"
+        images = counted(
+            len(lost), "labelled image cannot be read and is", "labelled images cannot be read and are"
+        )
         named = "; ".join(f"row {row.number}, {row.path!r}" for row in lost[:_NAMED])
         more = f"; and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
-        yield f"{len(lost):,} labelled {verbs} left out: {named}{more}"
+        yield f"{images} left out: {named}{more}"
 
 
 def _look_alikes(classes: Sequence[str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
+from semppl.core.counted import counted
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import write_text
 from semppl.data.dataset import evenly
@@ -167,14 +168,15 @@ def predict_folder(
     for one in bad[:_NAMED]:
         console.print(f"left out: {one.path}: {one.reason}", highlight=False, soft_wrap=True)
     if len(bad) > _NAMED:
-        console.print(f"left out: {len(bad) - _NAMED:,} more files that cannot be read", highlight=False)
+        more = counted(len(bad) - _NAMED, "more file")
+        console.print(f"left out: {more} that cannot be read", highlight=False)
     if out is None:
         return table
     try:
         write_text(out, table)
     except OSError as error:
         raise RunError(f"{out} cannot be written ({error.strerror}): choose another --out") from error
-    console.print(f"{len(files):,} images: {out}", highlight=False, soft_wrap=True)
+    console.print(f"{counted(len(files), 'image')}: {out}", highlight=False, soft_wrap=True)
     return None
 
 
@@ -201,5 +203,5 @@ def _found(images: Path, workers: int | None) -> tuple[ImageFiles, tuple[Bad, ..
         return ImageFiles(images.parent, Paths([images.name])), ()
     found = scan(images, workers=workers)
     if not len(found.paths):
-        raise UserError(f"{images}: none of its {len(found.bad)} images can be read")
+        raise UserError(f"{images}: {counted(len(found.bad), 'image')}, none of which can be read")
     return ImageFiles(images, found.paths), found.bad

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, Final
 
+from semppl.core.counted import counted
 from semppl.doctor.machine import Machine
 from semppl.doctor.words import YEAR, duration, size
 
@@ -121,7 +122,8 @@ def _disk(found: dict[str, Any], disk_free: int) -> Iterator[Problem]:
 def _time(found: dict[str, Any]) -> Iterator[Problem]:
     hours = min((row["hours"][1] for row in found["projection"] if row["here"]), default=0.0)
     if 3600 * hours > YEAR:
+        epochs = counted(f"{found['epochs']:g}", "epoch")
         yield Problem(
-            f"hopeless on this machine: {duration(3600 * hours)} for {found['epochs']:g} epochs; use GPUs, "
-            "fewer --epochs, smaller --views.large-size or a smaller --encoder"
+            f"hopeless on this machine: {duration(3600 * hours)} for {epochs}; use GPUs, fewer --epochs, "
+            "smaller --views.large-size or a smaller --encoder"
         )

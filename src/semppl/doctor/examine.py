@@ -7,6 +7,7 @@ import torch
 from rich.console import Console
 
 from semppl.config import Config
+from semppl.core.counted import counted
 from semppl.doctor.largest import part_of
 from semppl.doctor.projection import Links, needed_gbps, project
 from semppl.doctor.settings import DoctorFlags
@@ -79,7 +80,7 @@ def _project(trial: Trial, network: NetworkFacts, probed: Probed, here: int) -> 
     extra = losses(trial, worlds)
     projections, sent = [], []
     for world in worlds:
-        trial.say(f"a share of the batch among {world}: {rows_of(trial, world):,} images")
+        trial.say(f"a share of the batch among {world}: {counted(rows_of(trial, world), 'image')}")
         share = time_share(trial, probed, world)
         compute = share.seconds + extra[world]
         if probed.loader is not None:

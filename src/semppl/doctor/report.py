@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from rich.table import Table
 
+from semppl.core.counted import counted
 from semppl.doctor.advice import Problem
 from semppl.doctor.machine import Machine
 from semppl.doctor.words import duration, size, three
@@ -126,7 +127,8 @@ def traffic_table(found: dict[str, Any]) -> Table:
 
 def projection_table(found: dict[str, Any]) -> Table:
     """Time of the run."""
-    title = f"{found['epochs']:g} epochs of {found['images']:,} images in batches of {found['batch_size']:,}"
+    epochs = counted(f"{found['epochs']:g}", "epoch")
+    title = f"{epochs} of {found['images']:,} images in batches of {found['batch_size']:,}"
     table = _table(title, "devices", "images", "compute", "messages", "gradients", "the run", "compute is")
     for row in found["projection"]:
         alone = row["devices"] == 1

@@ -12,6 +12,7 @@ from typing import Any, Final, final
 
 from torch import Tensor, nn
 
+from semppl.core.counted import counted
 from semppl.core.labels import UNLABELLED
 from semppl.data.images import ImageFiles
 from semppl.evaluate.consistency import Plan, make_plan
@@ -80,8 +81,8 @@ def taught(
     epochs = desk.config.epochs or 0.0
     if isinstance(desk.dataset.images, ImageFiles) and epochs < _FEWEST_EPOCHS:
         desk.say(
-            f"{ON_ALL}: left out, too little time to read files once more: pre-training had {epochs:g} "
-            f"epochs of them, and it needs {_FEWEST_EPOCHS}"
+            f"{ON_ALL}: left out, too little time to read files once more: pre-training had "
+            f"{counted(f'{epochs:g}', 'epoch')} of them, and it needs {_FEWEST_EPOCHS}"
         )
         return None
     others = collect(desk, index_N, labels_M)

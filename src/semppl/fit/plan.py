@@ -8,6 +8,7 @@ import torch
 
 from semppl.choices import Facts, choose_network, choose_queue, epochs_for, told
 from semppl.config import Config
+from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.data.dataset import Dataset
 from semppl.nets.pretrained import fitting_size
@@ -64,7 +65,6 @@ def planned(
     mean_3, std_3 = normalisation(config, dataset)
     lines = told(config, takes, mean_3.tolist(), std_3.tolist())
     if config.epochs < _FEW_EPOCHS:
-        lines.append(
-            f"{config.epochs:g} epochs are few: expect little of them; a GPU or more --minutes would help"
-        )
+        epochs_are = counted(f"{config.epochs:g}", "epoch is", "epochs are")
+        lines.append(f"{epochs_are} few: expect little; a GPU or more --minutes would help")
     return config, lines

@@ -11,6 +11,7 @@ import yaml
 from rich.console import Console
 
 from semppl.config import Config
+from semppl.core.counted import counted
 from semppl.core.elapsed import training_seconds
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_text
@@ -76,7 +77,8 @@ def _fit(
     dataset = load_for(config, device, console)
     announce_data(dataset, console)
     if len(dataset.classes) < 2:
-        raise UserError(f"{dataset.name}: labels of {len(dataset.classes)} class: at least two are needed")
+        classes = counted(len(dataset.classes), "class", "classes")
+        raise UserError(f"{dataset.name}: labels of {classes}: at least two are needed")
     if not resume:
         config, choices = planned(config, dataset, device, settings.minutes)
         for line in choices:
@@ -113,13 +115,13 @@ def _after(
     lines = [f"model: {run.model} (read again: probabilities differ by at most {difference:.1e})"]
     advised: list[int] = []
     if predicted is not None:
-        lines.append(f"a label for each of {len(predicted[0]):,} images: {run.path / PREDICTIONS}")
+        lines.append(f"a label for each of {counted(len(predicted[0]), 'image')}: {run.path / PREDICTIONS}")
         advised = suggest(desk, model, *predicted, run)
-        lines.append(f"{len(advised)} images to label next: {run.path / NEXT}")
+        lines.append(f"{counted(len(advised), 'image')} to label next: {run.path / NEXT}")
     suspects, confirmed = suspect(desk, online, run)
     lines.append(
-        f"{len(suspects)} given labels to look at again, outvoted by the others, whose votes confirm "
-        f"{confirmed:.0%} of all: {run.path / SUSPICIOUS}"
+        f"{counted(len(suspects), 'given label')} to look at again, outvoted by the others, whose votes "
+        f"confirm {confirmed:.0%} of all: {run.path / SUSPICIOUS}"
     )
     show_advice(desk, [*advised, *suspects], run)
     words = verdict(found.rows, found.exam)

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from semppl.core.counted import without_endings
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.protocols.results import Number
@@ -76,7 +77,7 @@ def differences(found: Mapping[Path, Results]) -> list[str]:
     names = sorted({name for results in found.values() for name in results.protocols})
     for name in names:
         said = {path: results.protocols[name] for path, results in found.items() if name in results.protocols}
-        if len(set(said.values())) > 1:
+        if len(set(map(without_endings, said.values()))) > 1:
             lines.append(f"{name}: not the same protocol, so its numbers do not compare:")
             lines += [f"  {path.name}: {words}" for path, words in said.items()]
     return lines

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.evaluate.consistency import WEIGHT_DECAY, Plan, Tally, make_plan
 from semppl.evaluate.linear import LinearFit
@@ -40,7 +41,8 @@ def finetune_consistently(subject: Subject) -> Outcome:
         found.append(subject.marked(desk.logits(teacher, task.exam.images)))
         curves.append({"seed": seed, "by_epoch": curve})
     return Outcome(
-        protocol=f"{_words(subject, plan, len(index_N), fit)}; {task.describe()}; {len(seeds)} seed(s)",
+        protocol=f"{_words(subject, plan, len(index_N), fit)}; {task.describe()}; "
+        f"{counted(len(seeds), 'seed')}",
         numbers=over_seeds([numbers_of(metrics) for metrics in found]),
         settings={
             **asdict(plan),
@@ -96,10 +98,11 @@ def _words(subject: Subject, plan: Plan, count: int, fit: LinearFit) -> str:
     moves = ["flipped"] * bool(view.flip) + [f"shifted by up to {most} px"] * bool(most)
     return (
         f"fine-tuned with consistency: {count:,} unlabelled images, P = {subject.flags.sure:g}, "
-        f"{plan.epochs} epochs of them, {plan.unlabelled} beside {plan.labelled} labelled ones in each of "
-        f"{plan.steps:,} steps; encoder and a linear classifier that starts as {linear_words(fit)}; easy "
-        f"views ({', '.join(moves) or 'whole images'}) for labels and the teacher's answers, hard ones with "
-        f"{hard_in_words(view)}; answers aligned to the shares of the labels; Nesterov 0.9, rate "
-        f"{plan.rate:g} falling by a cosine, weight decay {WEIGHT_DECAY:g}; marked is the teacher, an "
-        f"average with decay {plan.decay:.4g}; no other setting was chosen"
+        f"{counted(str(plan.epochs), 'epoch')} of them, {plan.unlabelled} beside {plan.labelled} labelled "
+        f"ones in each of {counted(plan.steps, 'step')}; encoder and a linear classifier that starts as "
+        f"{linear_words(fit)}; easy views ({', '.join(moves) or 'whole images'}) for labels and the "
+        f"teacher's answers, hard ones with {hard_in_words(view)}; answers aligned to the "
+        f"shares of the labels; Nesterov 0.9, rate {plan.rate:g} falling by a cosine, weight decay "
+        f"{WEIGHT_DECAY:g}; marked is the teacher, an average with decay {plan.decay:.4g}; no other setting "
+        "was chosen"
     )

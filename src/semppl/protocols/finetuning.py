@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from torch import Tensor
 
+from semppl.core.counted import counted
 from semppl.evaluate.finetune import (
     DEFAULT_SWEEP,
     EPOCHS,
@@ -71,9 +72,9 @@ def _finetune(subject: Subject) -> Outcome:
         else "taken without choosing, for too few labels could be set aside"
     )
     return Outcome(
-        protocol=f"fine-tuned from {_layer(subject)}: {crops}, Nesterov 0.9, {epochs} "
-        f"epochs, rates × 0.2 at 60 % and 80 %, no weight decay; settings {how}; {task.describe()}; "
-        f"{_once_more(flags)}{len(seeds)} seed(s)",
+        protocol=f"fine-tuned from {_layer(subject)}: {crops}, Nesterov 0.9, "
+        f"{counted(str(epochs), 'epoch')}, rates × 0.2 at 60 % and 80 %, no weight decay; settings {how}; "
+        f"{task.describe()}; {_once_more(flags)}{counted(len(seeds), 'seed')}",
         numbers=over_seeds([numbers_of(metrics) for metrics in found]),
         settings={
             "batch_size": images_per_step(len(labels.all_L), batch),

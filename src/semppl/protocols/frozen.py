@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from semppl.core.counted import counted
 from semppl.evaluate.bank import fitting_k
 from semppl.evaluate.finetune import images_per_step, num_steps
 from semppl.evaluate.knn import knn_logits
@@ -85,8 +86,8 @@ def linear_sgd(subject: Subject) -> Outcome:
         found.append(subject.marked(subject.desk.logits(probe, task.exam.images)))
     return Outcome(
         protocol=f"linear by SGD: {subject.desk.crops_in_words(count, exact=True)}, Nesterov 0.9, rate 0.3 · "
-        f"{batch}/256 by a cosine, {epochs} epochs, no weight decay; {task.describe()}; "
-        f"{flags.seeds} seed(s)",
+        f"{batch}/256 by a cosine, {counted(str(epochs), 'epoch')}, no weight decay; {task.describe()}; "
+        f"{counted(flags.seeds, 'seed')}",
         numbers=over_seeds([numbers_of(metrics) for metrics in found]),
         settings={
             "epochs": epochs,

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from torch import nn
 
+from semppl.core.counted import counted
 from semppl.evaluate.baselines import BATCH, RATE, WEIGHT_DECAY, supervised_epochs, train_by_sgd
 from semppl.evaluate.descent import Examples
 from semppl.evaluate.finetune import images_per_step, num_steps
@@ -53,8 +54,8 @@ def supervised(subject: Subject) -> Outcome:
     return Outcome(
         protocol=f"supervised only: {subject.desk.config.net.encoder} from random weights, trained on the "
         f"labels alone; {_views(subject.desk, count)}; Nesterov 0.9, rate {RATE:g} · {batch}/{BATCH} falling "
-        f"by a cosine, weight decay {WEIGHT_DECAY:g}, {epochs} epochs, {steps:,} steps; no setting was "
-        f"chosen; {task.describe()}; {len(seeds)} seed(s)",
+        f"by a cosine, weight decay {WEIGHT_DECAY:g}, {counted(str(epochs), 'epoch')}, "
+        f"{counted(steps, 'step')}; no setting was chosen; {task.describe()}; {counted(len(seeds), 'seed')}",
         numbers=over_seeds([numbers_of(metrics) for metrics in found]),
         settings={
             "batch_size": batch,

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.nets.encoder import ENCODERS, create_encoder
 from semppl.nets.heads import create_head
@@ -80,7 +81,7 @@ def convert(content: object, name: str) -> Converted:
         used |= places
     if surplus := sorted(tensors.keys() - used):
         shown = ", ".join(f"{_shown(place)} {tensors[place].shape}" for place in surplus[:4])
-        raise UserError(f"{name}: {encoder} has no place for {len(surplus)} tensors: {shown}")
+        raise UserError(f"{name}: {encoder} has no place for {counted(len(surplus), 'tensor')}: {shown}")
     probe = states.get("classifier")
     return Converted(
         encoder=encoder,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.core.lock import in_use
 from semppl.core.rundir import RunDirectory
@@ -118,8 +119,7 @@ def _metrics(run: RunDirectory, config: Mapping[str, Any], *, journey: bool) -> 
         return [], [Gap(str(error))]
     missing = []
     if lost:
-        lines = "1 line" if lost == 1 else f"{lost} lines"
-        missing.append(Gap(f"{lines} of metrics.jsonl cut off or damaged: passed over"))
+        missing.append(Gap(f"{counted(lost, 'line')} of metrics.jsonl cut off or damaged: passed over"))
     if not rows:
         missing.append(Gap("no training yet (metrics.jsonl holds no line)", again))
     elif (asked := unfinished(rows, config)) is not None:

@@ -106,7 +106,7 @@
     const part = found.slice(0, shown);
     list.replaceChildren(...part.map(cardOf));
     if (list.firstChild) list.firstChild.tabIndex = 0;
-    status.textContent = `${part.length} of ${found.length} images shown; ${exhibit.gallery.length} in the gallery`;
+    status.textContent = `${part.length} of ${found.length} ${found.length === 1 ? "image" : "images"} shown; ${exhibit.gallery.length} in the gallery`;
     more.hidden = found.length <= shown;
   }
 

@@ -15,6 +15,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from semppl.core.counted import counted
 from semppl.report.classes import class_lines, drawn_classes, most_confused
 from semppl.report.collect import Run, Table
 from semppl.report.facts import cost, facts, settings_table
@@ -200,7 +201,7 @@ def _rendered(template: str, name: str, data: Mapping[str, Any], *, style: str =
         lstrip_blocks=True,
         finalize=_shown,
     )
-    environment.filters |= {"percent": percent, "share": share}
+    environment.filters |= {"counted": counted, "percent": percent, "share": share}
     return environment.get_template(template).render(
         generator=GENERATOR,
         title=name,

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.data.dataset import evenly
 from semppl.saliency.examples import Example, example_part
@@ -68,7 +69,8 @@ def _examples(items: Items, place: Place, crew: Team, most: int, advance: Advanc
         advance("estimating for the network", done, len(numbers))
     crew.check()
     if not examples:
-        raise UserError(f"none of {len(numbers)} images can be read, such as {items[numbers[0]].name}")
+        images = counted(len(numbers), "image")
+        raise UserError(f"{images}, none of which can be read, such as {items[numbers[0]].name}")
     return examples
 
 

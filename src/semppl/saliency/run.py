@@ -14,6 +14,7 @@ import torch
 from rich.console import Console
 
 from semppl.core.cores import usable_cores
+from semppl.core.counted import counted
 from semppl.core.errors import RunError, UserError
 from semppl.core.lock import locked
 from semppl.core.rundir import write_atomically, write_text
@@ -173,7 +174,8 @@ def _name_bad(job: _Job, bad: list[Bad]) -> None:
     write_text(job.place.bad, bad_table(bad))
     named = ", ".join(f"{each.path} ({each.reason})" for each in bad[:3])
     more = ", …" if len(bad) > 3 else ""
-    job.say(f"{len(bad):,} of {len(job.items):,} images have no mask: {named}{more}: see {job.place.bad}")
+    images = counted(len(job.items), "image")
+    job.say(f"no mask for {len(bad):,} of {images}: {named}{more}: see {job.place.bad}")
     if len(bad) == len(job.items):
         raise UserError(f"{job.source}: no image could be read: see {job.place.bad}")
 
@@ -198,7 +200,7 @@ def _tell_of(job: _Job, masking: Masking, seconds: float) -> None:
     parts = [f"{masking.made:,} made{rate}"]
     parts += [f"{masking.kept:,} were there"] if masking.kept else []
     parts += [f"{masking.moved:,} taken from equal images"] if masking.moved else []
-    job.say(f"{len(rows_M):,} masks in {job.place.path}: {'; '.join(parts)}")
+    job.say(f"{counted(len(rows_M), 'mask')} in {job.place.path}: {'; '.join(parts)}")
     job.say(
         f"foreground: {100 * shares_M.mean():.0f} % of an image on average; {enough:,} of {len(rows_M):,} "
         f"have at least {100 * least:.0f} %, the others are never masked"
@@ -228,7 +230,7 @@ def _score(job: _Job, refine: Refine | None, side: int | None) -> None:
         scores, notes = score(job.items, job.flags.truth, job.crew, refine, side, bar.advance)
     write_text(job.place.scores, json.dumps(plain(scores), indent=2) + "\n")
     count = next(iter(scores.values())).images
-    print_table(job.console, f"{count:,} images against {job.flags.truth}", COLUMNS, rows(scores))
+    print_table(job.console, f"{counted(count, 'image')} against {job.flags.truth}", COLUMNS, rows(scores))
     for note in notes:
         job.say(note)
 

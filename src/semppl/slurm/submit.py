@@ -15,6 +15,7 @@ import torch
 from rich.console import Console
 
 from semppl.config import Config
+from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.data.torchvision import is_torchvision_name
@@ -80,9 +81,11 @@ def submitted(
 
 
 def _describe(flags: SlurmFlags) -> str:
-    nodes = f"{flags.slurm_nodes} node{'s' if flags.slurm_nodes > 1 else ''}"
-    gpus = f"{flags.slurm_gpus} GPUs and " if flags.slurm_gpus else ""
-    return f"{nodes} of {gpus}{flags.tasks} processes, {flags.slurm_hours:g} h at a time"
+    nodes = counted(flags.slurm_nodes, "node")
+    gpus = f"{counted(flags.slurm_gpus, 'GPU')} and " if flags.slurm_gpus else ""
+    return (
+        f"{nodes} of {gpus}{counted(flags.tasks, 'process', 'processes')}, {flags.slurm_hours:g} h at a time"
+    )
 
 
 def _require_cluster(cluster: str) -> None:
@@ -102,11 +105,15 @@ def check_job(flags: SlurmFlags, config: Config) -> None:
     if not _DEVICE.fullmatch(device):
         raise UserError(f"unknown device {device!r}: use auto, cpu, cuda or cuda:N")
     if gpus and device == "cpu":
-        raise UserError(f"--device cpu leaves {gpus} GPUs of each machine idle: give --slurm-gpus 0")
+        raise UserError(
+            f"--device cpu leaves {counted(gpus, 'GPU')} of each machine idle: give --slurm-gpus 0"
+        )
     if not gpus and (device.startswith("cuda") or config.precision == "bf16"):
         raise UserError("--slurm-gpus 0 is for --device cpu or auto, and for --precision fp32 or auto")
     if gpus and tasks > gpus and device in ("auto", "cuda"):
-        raise UserError(f"--slurm-tasks {tasks} are more than {gpus} GPUs: each process needs one of its own")
+        raise UserError(
+            f"--slurm-tasks {tasks} are more than {counted(gpus, 'GPU')}: each process needs one of its own"
+        )
     if batch is not None and batch < flags.world:
         raise UserError(f"--batch-size {batch} is too small to be shared by {flags.world} ranks")
     norm = config.net.norm_ranks

@@ -24,6 +24,7 @@ from torch import Tensor
 from torch._C._distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
+from semppl.core.counted import counted
 from semppl.core.errors import Elsewhere, RunError, UserError
 from semppl.core.share import WHOLE, Rows, Share
 from semppl.train.device import choose_device
@@ -232,8 +233,8 @@ def device_of_rank(name: str, local: Share) -> torch.device:
             return torch.device("cuda", 0)
         if local.rank >= torch.cuda.device_count():
             raise UserError(
-                f"{local.world} processes and {torch.cuda.device_count()} GPUs on {socket.gethostname()}: "
-                f"start torchrun with --nproc-per-node {torch.cuda.device_count()}"
+                f"{local.world} processes and {counted(torch.cuda.device_count(), 'GPU')} on "
+                f"{socket.gethostname()}: start torchrun with --nproc-per-node {torch.cuda.device_count()}"
             )
         return torch.device("cuda", local.rank)
     return choose_device(name)

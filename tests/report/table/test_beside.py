@@ -28,6 +28,7 @@ def test_columns_in_any_order(tmp_path):
         ("", "has no column name"),
         ("name,labels,epochs,top1\n", "has no column source: --beside needs name,labels,epochs,top1,source"),
         (f"{HEAD}a,40,1,90,b,c\n", "line 2: 6 values for 5 columns"),
+        (f"{HEAD}a\n", "line 2: 1 value for 5 columns"),
         (f"{HEAD}\na,many,1,90,b\n", "line 3: labels is 'many': write their number"),
         (f"{HEAD}a,4000.0,1,90,b\n", "labels is '4000.0'"),
         (f"{HEAD},40,1,90,b\n", "no name"),

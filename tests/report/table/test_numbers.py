@@ -124,6 +124,20 @@ def test_seeds_that_were_measured_in_other_ways_are_named(tmp_path):
     )
 
 
+def test_words_that_differ_in_the_ending_of_what_is_counted_are_one_way(tmp_path):
+    found = []
+    for seed, said in enumerate(
+        ("k-NN: 1 epochs; 1 seed(s)", "k-NN: 1 epoch; 1 seed", "k-NN: 1 epoch; 2 seeds")
+    ):
+        evaluations = {"knn": outcome(90.0, protocol=said)}
+        found += numbers(tmp_path / str(seed), configured(seed=seed), evaluations)
+    assert "Not measured in one way" not in page(found)
+    assert lines(page(found), "- k-NN") == [
+        "- k-NN (SemPPL): 1 epochs; 1 seed(s)",
+        "- k-NN (SemPPL): 1 epoch; 2 seeds",
+    ]
+
+
 def test_gaps_are_dashes(tmp_path):
     content = outcome(90.0) | {"seconds": None}
     found = numbers(tmp_path / "a", configured(), {"finetune": content}, rows=[])

@@ -33,7 +33,7 @@ def good(tmp_path):
 
 def test_no_html_page_is_made_and_a_second_time_gives_the_same(good, tmp_path):
     first, words = said([good], tmp_path / "x.md")
-    assert words == f"table: {tmp_path / 'x.md'} (1 rows, 1 sections)\n"
+    assert words == f"table: {tmp_path / 'x.md'} (1 row, 1 section)\n"
     assert not list(tmp_path.rglob("*.html"))
     assert "semppl report good --table x.md\n" in first, "names are from the page's folder"
     assert said([good, good], tmp_path / "x.md")[0] == first

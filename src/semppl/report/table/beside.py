@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.report.text import plain
 
@@ -43,7 +44,8 @@ def read_published(file: Path) -> list[Published]:
 def _published(file: Path, number: int, header: Sequence[str], line: Sequence[str]) -> Published:
     where = f"{plain(str(file))}, line {number}"
     if len(line) != len(header):
-        raise UserError(f"{where}: {len(line)} values for {len(header)} columns: quote a value with a comma")
+        values = counted(len(line), "value")
+        raise UserError(f"{where}: {values} for {len(header)} columns: quote a value with a comma")
     row = {name: value.strip() for name, value in zip(header, line, strict=True)}
     if not row["name"] or not row["top1"]:
         raise UserError(f"{where}: no {'top1' if row['name'] else 'name'}: fill it in, or remove the line")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from semppl.core.counted import counted
 from semppl.core.paired import Difference, difference, unpaired
 from semppl.report.seeds import distinguishing
 from semppl.report.table.measure import Seeds
@@ -57,7 +58,7 @@ def paired(ours: Mapping[Seeds, float], reference: Mapping[Seeds, float]) -> tup
     word, pairs = max(found, key=lambda each: len(each[1]))  # of equals the first
     both = difference([one for one, _ in pairs], [other for _, other in pairs])
     if both is not None:
-        return both, f"{len(pairs)} {word}{'s' if len(pairs) > 1 else ''}"
+        return both, counted(len(pairs), word)
     means = unpaired(list(ours.values()), list(reference.values()))
     return None if means is None else (means, "seeds that are not paired")
 

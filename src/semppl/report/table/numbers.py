@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from semppl.core.counted import without_endings
 from semppl.core.tables import NOTHING, markdown_table, spread
 from semppl.report.facts import training_seconds
 from semppl.report.lenient import finite
@@ -132,14 +133,15 @@ def _protocols(section: Section) -> list[str]:
     """In words, once for each column; where rows were measured in several ways, with their names."""
     lines = []
     for column in section.columns:
-        words: dict[tuple[bool, str], dict[str, None]] = {}
+        words: dict[tuple[bool, str], tuple[str, dict[str, None]]] = {}
         for row in section.rows:
             for each in row.measurements:
                 if each.column == column:
                     alone = row.method.kind == "supervised"
-                    words.setdefault((alone, each.evaluation.protocol), {})[row.name] = None
+                    said = each.evaluation.protocol
+                    words.setdefault((alone, without_endings(said)), (said, {}))[1][row.name] = None
         several = len(words) > 1
-        for (_, said), names in words.items():
+        for said, names in words.values():
             whose = f" ({cell('; '.join(names))})" if several else ""
             lines.append(f"{column}{whose}: {cell(said.removeprefix(f'{column}: '))}")
     return lines
@@ -151,7 +153,9 @@ def _mixed(section: Section) -> list[str]:
     for row in section.rows:
         ways: dict[str, set[str]] = {}
         for each in row.measurements:
-            ways.setdefault(each.column, set()).add(_NUMBER.sub("", each.evaluation.protocol))
+            ways.setdefault(each.column, set()).add(
+                _NUMBER.sub("", without_endings(each.evaluation.protocol))
+            )
         found += [f"{row.name}, {column}" for column, words in ways.items() if len(words) > 1]
     if not found:
         return []

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
 
+from semppl.core.counted import counted
 from semppl.core.tables import NOTHING, markdown_table
 from semppl.report.collect import Run
 from semppl.report.table.beside import Published
@@ -42,7 +43,7 @@ def table_page(sections: Sequence[Section], facts: Facts) -> str:
     titles = section_titles(sections)
     data = list(dict.fromkeys(name for section in sections for name in section.names))
     runs = {run.path: run for section in sections for row in section.rows for run in row.runs}
-    count = f"{len(runs)} run {'directory' if len(runs) == 1 else 'directories'}"
+    count = counted(len(runs), "run directory", "run directories")
     parts = [
         f"<!-- {MADE_BY}: the same command writes it again -->",
         f"# Results on {listed(data)}",
@@ -73,7 +74,7 @@ def section_titles(sections: Sequence[Section]) -> list[str]:
     for section in sections:
         name, sha256 = section.data
         more = f" ({sha256[:8]})" if names.count(name) > 1 else ""
-        labels = f"{section.labels:,} label{'' if section.labels == 1 else 's'}"
+        labels = counted(section.labels, "label")
         titles.append(f"{cell(name)}{more}, {labels}" if len(data) > 1 else labels)
     return titles
 

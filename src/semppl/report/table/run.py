@@ -8,6 +8,7 @@ from typing import Final
 
 from rich.console import Console
 
+from semppl.core.counted import counted
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import write_text
 from semppl.report.collect import NO_CLASSES, Run, collect
@@ -71,7 +72,8 @@ def run_table(paths: Sequence[Path], flags: ReportFlags, console: Console) -> Pa
     for line in kept:
         console.print(plain(line), highlight=False, soft_wrap=True)
     rows = sum(len(section.rows) for section in made)
-    console.print(plain(f"table: {out} ({rows} rows, {len(made)} sections)"), highlight=False, soft_wrap=True)
+    size = f"{counted(rows, 'row')}, {counted(len(made), 'section')}"
+    console.print(plain(f"table: {out} ({size})"), highlight=False, soft_wrap=True)
     return out
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from semppl.core.counted import counted
 from semppl.report.collect import Run
 from semppl.report.lenient import finite
 from semppl.report.seeds import distinguishing
@@ -78,7 +79,7 @@ class Section:
     def called(self, row: Row) -> str:
         """A row's name, with its epochs where nothing else tells two rows apart."""
         alike = sum(each.name == row.name for each in self.rows) > 1
-        return f"{row.name}, {row.epochs} epochs" if alike else row.name
+        return f"{row.name}, {counted(row.epochs, 'epoch')}" if alike else row.name
 
     @property
     def columns(self) -> list[str]:
