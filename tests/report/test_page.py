@@ -83,6 +83,7 @@ def test_structure(whole):
     charts = json.loads(seen.scripts[0][1])["charts"]
     assert {attrs["data-chart"] for _, attrs in seen.tags if "data-chart" in attrs} == set(charts)
     assert ".s0{background-image:url(data:image/webp;base64,AAAA)" in whole
+    assert "an image, its 4 ballots with the labelled images that voted" in seen.text
 
 
 def test_what_is_missing_is_said(tmp_path):

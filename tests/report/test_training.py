@@ -39,6 +39,23 @@ def test_thresholds_at_the_end(tmp_path):
     assert coverage["y"] == [62.5, 75.0, 87.5, 100.0]
 
 
+def test_the_page_says_of_pseudo_labels_what_a_table_of_runs_says(tmp_path):
+    # the last epoch of ten is the last two of twenty lines, as in the tests of that table:
+    # 5 + 10 + 14 + 19 and 5 + 10 + 15 + 20 of 80 are right
+    run = made(tmp_path / "run", metrics_rows(20))
+    assert trust_charts(run)[0].summary.endswith("2.5 % at epoch 0.5, 61.2 % in the last epoch.")
+    assert [line[1:] for line in trust_table(run)][-1] == ("97.5 %", "24.4 %", "25.0 %")
+    row = metrics_rows(20)[-1]
+    assert trust_charts(made(tmp_path / "short", [row]))[0].summary.endswith(
+        "All pseudo-labels: 62.5 % in the last epoch."
+    )
+
+
+def test_a_single_ballot(tmp_path):
+    run = made(tmp_path / "run", metrics_rows(ballots=1))
+    assert [trace["name"] for trace in trust_charts(run)[0].data] == ["the one ballot"]
+
+
 def test_without_truth_coverage_is_drawn(tmp_path):
     run = made(tmp_path / "run", metrics_rows(known=False))
     (chart,) = trust_charts(run)

@@ -1,6 +1,7 @@
 import math
 
-from semppl.report.trust import coverage_over_training, last_epoch, trust_over_training
+from semppl.core.trust import Trust
+from semppl.report.trust import coverage_over_training, last_epoch, right_share, trust_over_training
 
 
 def line(epoch, right, known):
@@ -26,10 +27,18 @@ def test_counts_of_a_bin_are_added_and_not_averaged():
     assert found.lines[0][0].precision == 0.1, "a mean of the precisions would be one half"
 
 
-def test_the_end_is_the_last_tenth():
-    rows = [line(float(i), [0, 0], [0, 10]) for i in range(18)]
-    rows += [line(18.0, [0, 4], [0, 10]), line(19.0, [0, 6], [0, 10])]
-    assert trust_over_training(rows).at_the_end[0].precision == 0.5
+def test_the_end_is_the_last_epoch():
+    # 10 steps an epoch, a line after each 5: of a last line alone 6 of 10 would be right
+    rows = [line(i / 2, [0, 0, 0], [0, 5, 5]) | {"step": 5 * i} for i in range(1, 19)]
+    rows += [line(9.5, [0, 1, 3], [0, 8, 2]) | {"step": 95}, line(10.0, [0, 1, 5], [0, 2, 8]) | {"step": 100}]
+    assert trust_over_training(rows).at_the_end == (Trust(1, 0.5, 0.5, 1.0), Trust(2, 0.8, 0.4, 0.5))
+    assert right_share(rows) == 50.0
+
+
+def test_an_end_of_which_nothing_is_known():
+    found = trust_over_training([line(1.0, [0, 0, 0], [0, 0, 0])])
+    assert (found.at_the_end, found.ballots) == ((), 2)
+    assert right_share([line(1.0, [0, 0], [0, 0])]) is None
 
 
 def test_a_threshold_that_nobody_reaches_has_no_precision():
@@ -65,5 +74,6 @@ def test_counts_of_the_last_epoch():
     assert last_epoch(rows) == ([0, 2, 11], [0, 18, 18])
     odd = [{**rows[-1], "step": "30"}, line(1.0, [0, 1], [0, 1]), {"step": 3}]
     assert last_epoch([*odd, *rows]) == ([0, 2, 11], [0, 18, 18])
+    assert last_epoch([line(5e-324, [0, 1], [0, 2])]) == ([0, 1], [0, 2]), "an epoch of endless steps"
     assert last_epoch([]) is None
     assert last_epoch([line(1.0, [0, 0], [0, 0])]) is None, "nothing is known"

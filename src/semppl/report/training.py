@@ -8,7 +8,7 @@ from semppl.report.collect import Run
 from semppl.report.curves import Series, loss_terms, series
 from semppl.report.figures import SCALE, Chart, lines, points, trend
 from semppl.report.text import percent
-from semppl.report.trust import TrustOverTime, coverage_over_training, trust_over_training
+from semppl.report.trust import TrustOverTime, coverage_over_training, right_share, trust_over_training
 
 # below this spread of unit features nothing is told apart any more; 1 is an even spread
 COLLAPSED: Final = 0.1
@@ -89,7 +89,6 @@ def trust_charts(run: Run) -> list[Chart]:
     if trust is None:
         return _drawn(_coverage(coverage_over_training(run.metrics)), _exchange(run, None))
     thresholds = shown_thresholds(trust.ballots)
-    accuracy = series(run.metrics, "pseudo/accuracy")
     named = {votes: _at_least(votes, trust.ballots) for votes in thresholds}
     return _drawn(
         lines(
@@ -97,7 +96,7 @@ def trust_charts(run: Run) -> list[Chart]:
             "Precision of the pseudo-labels",
             {name: _curve(trust, votes, "precision") for votes, name in named.items()},
             summary="Right among the pseudo-labels with at least so many ballots for the winner. "
-            + trend("All pseudo-labels", accuracy, share=True),
+            + _all_of_them(run),
             y="per cent",
             scale=SCALE,
             share=True,
@@ -116,7 +115,7 @@ def trust_charts(run: Run) -> list[Chart]:
 
 
 def trust_table(run: Run) -> list[tuple[str, ...]]:
-    """All thresholds at the end of training: ballots, precision, recall, coverage."""
+    """All thresholds in the last epoch: ballots, precision, recall, coverage."""
     trust = trust_over_training(run.metrics)
     return [
         (str(line.votes), percent(line.precision), percent(line.recall), percent(line.coverage))
@@ -124,11 +123,20 @@ def trust_table(run: Run) -> list[tuple[str, ...]]:
     ]
 
 
+def _all_of_them(run: Run) -> str:
+    """From where to where, in words; the end is the last epoch, for a single line has few images."""
+    right, curve = right_share(run.metrics), series(run.metrics, "pseudo/accuracy")
+    if right is None:
+        return ""
+    start = f"{percent(curve.values[0])} at epoch {curve.epochs[0]:.1f}, " if len(curve.values) > 1 else ""
+    return f"All pseudo-labels: {start}{right:.1f} % in the last epoch."
+
+
 def _exchange(run: Run, trust: TrustOverTime | None) -> Chart | None:
     """The fewer labels are taken, the more of them are right."""
     curves: dict[str, Sequence[tuple[float, float, str]]] = {}
     if trust is not None:
-        curves["ballots in training"] = [
+        curves["ballots of the last epoch"] = [
             (line.coverage, line.precision, _at_least(line.votes, trust.ballots))
             for line in trust.at_the_end
             if line.coverage > 0
@@ -177,7 +185,9 @@ def _curve(trust: TrustOverTime, votes: int, what: str) -> Series:
 
 
 def _at_least(votes: int, ballots: int) -> str:
-    return f"all {ballots} ballots" if votes == ballots else f"≥ {votes} of {ballots} ballots"
+    if votes < ballots:
+        return f"≥ {votes} of {ballots} ballots"
+    return "the one ballot" if ballots == 1 else f"all {ballots} ballots"
 
 
 def _drawn(*charts: Chart | None) -> list[Chart]:

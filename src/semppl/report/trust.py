@@ -9,7 +9,6 @@ from semppl.report.curves import Metrics, bins, epoch_of
 from semppl.report.lenient import counts, finite
 
 _BINS: Final = 60
-_AT_THE_END: Final = 0.1
 _COUNTS: Final = ("pseudo/right_by_votes", "pseudo/known_by_votes")
 
 
@@ -20,12 +19,12 @@ class TrustOverTime:
     epochs: tuple[float, ...]
     lines: tuple[tuple[Trust, ...], ...]
     at_the_end: tuple[Trust, ...]
-    """Over the last tenth of the lines."""
+    """Over the last epoch, as a table of runs has it; empty where nothing is known of it."""
 
     @property
     def ballots(self) -> int:
         """Of an image."""
-        return len(self.at_the_end)
+        return len(self.lines[-1])
 
 
 def trust_over_training(metrics: Metrics, most: int = _BINS) -> TrustOverTime | None:
@@ -37,8 +36,8 @@ def trust_over_training(metrics: Metrics, most: int = _BINS) -> TrustOverTime | 
     for part in bins(len(rows), most):
         epochs.append(rows[part][-1][0])
         lines.append(_trust([pair for _, pair in rows[part]]))
-    last = max(round(len(rows) * _AT_THE_END), 1)
-    return TrustOverTime(tuple(epochs), tuple(lines), _trust([pair for _, pair in rows[-last:]]))
+    end = last_epoch(metrics)
+    return TrustOverTime(tuple(epochs), tuple(lines), () if end is None else _trust([end]))
 
 
 def coverage_over_training(metrics: Metrics, most: int = _BINS) -> TrustOverTime | None:
@@ -55,8 +54,18 @@ def last_epoch(metrics: Metrics) -> tuple[list[int], list[int]] | None:
     if not fitting:
         return None
     step, epoch = finite(fitting[-1].get("step")), finite(fitting[-1].get("epoch"))
-    right, known = counts_at_the_end(fitting, max(round(step / epoch), 1) if step and epoch else 1)
+    # not more steps than there were, however small the epoch of a damaged line
+    steps = round(min(step / epoch, step + 1)) if step and epoch else 1
+    right, known = counts_at_the_end(fitting, max(steps, 1))
     return (right, known) if sum(known) else None
+
+
+def right_share(metrics: Metrics) -> float | None:
+    """Right among all pseudo-labels of the last epoch, in per cent."""
+    if (found := last_epoch(metrics)) is None:
+        return None
+    right, known = found
+    return 100 * sum(right) / sum(known)
 
 
 def _counted(metrics: Metrics, keys: tuple[str, str]) -> list[tuple[float, tuple[list[int], list[int]]]]:

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from semppl.core.tables import NOTHING, markdown_table
 from semppl.core.trust import shown_thresholds, trust_by_votes
 from semppl.report.table.sections import Row
-from semppl.report.trust import last_epoch
+from semppl.report.trust import last_epoch, right_share
 
 
 def right_shares(row: Row) -> list[float]:
     """Of each run that knows it: right pseudo-labels of the last epoch, in per cent."""
     if not row.method.saw_labels:
         return []
-    found = [counts for run in row.runs if (counts := last_epoch(run.metrics)) is not None]
-    return [100 * sum(right) / sum(known) for right, known in found]
+    return [share for run in row.runs if (share := right_share(run.metrics)) is not None]
 
 
 def vote_tables(rows: Sequence[tuple[str, Row]]) -> list[str]:
