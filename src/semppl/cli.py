@@ -109,11 +109,11 @@ def _console(*, stderr: bool = False) -> Any:
 
 
 def _pretrain(verb: Pretrain, arguments: list[str]) -> None:
+    config = _with_source(verb.config, verb.data, "pretrain")
     from semppl.slurm.submit import submitted
     from semppl.train.pretrain import pretrain
     from semppl.train.ranks import joined
 
-    config = _with_source(verb.config, verb.data, "pretrain")
     out = verb.out or Path("runs") / f"{Path(config.source).stem}-seed{config.seed}"
     console = _console()
     if submitted(verb, config, RunDirectory(out), arguments, console):
@@ -134,9 +134,9 @@ def _pretrain(verb: Pretrain, arguments: list[str]) -> None:
 
 
 def _fit(verb: Fit) -> None:
+    config = _with_source(verb.config, verb.data, "fit")
     from semppl.fit.run import run_fit
 
-    config = _with_source(verb.config, verb.data, "fit")
     out = verb.out or Path("runs") / f"{Path(config.source).stem}-fit-seed{config.seed}"
     run_fit(
         config,
@@ -170,10 +170,10 @@ def _absolute(data: str) -> str:
 
 
 def _predict(verb: Predict) -> None:
-    from semppl.deploy.predict import predict_folder
-
     if not verb.model or not verb.images:
         raise UserError("say which model and which images: semppl predict RUN IMAGES")
+    from semppl.deploy.predict import predict_folder
+
     table = predict_folder(
         Path(verb.model),
         Path(verb.images),
@@ -232,26 +232,26 @@ def _masks(verb: Masks) -> None:
 
 
 def _export(verb: Export) -> None:
-    from semppl.deploy.export import run_export
-
     if not verb.run:
         raise UserError("say which run, before any flag: semppl export RUN --format onnx")
+    from semppl.deploy.export import run_export
+
     run_export(Path(verb.run), verb, _console())
 
 
 def _import(verb: Import) -> None:
-    from semppl.released.run import import_checkpoint
-
     if not verb.file:
         raise UserError("say which file: semppl import FILE.pkl")
+    from semppl.released.run import import_checkpoint
+
     import_checkpoint(Path(verb.file), verb.out, overwrite=verb.overwrite, console=_console())
 
 
 def _demo(verb: Demo) -> None:
-    from semppl.demo import run_demo
-
     if verb.seeds < 1:
         raise UserError(f"at least one seed is needed, not {verb.seeds}")
+    from semppl.demo import run_demo
+
     run_demo(
         verb.out,
         seeds=range(verb.seed, verb.seed + verb.seeds),
@@ -263,10 +263,10 @@ def _demo(verb: Demo) -> None:
 
 
 def _doctor(verb: Doctor, command: str) -> None:
-    from semppl.doctor.run import run_doctor
-
     if verb.data and verb.preset is None and command.startswith("semppl doctor -"):
         raise UserError("say which images before any flag: semppl doctor DATA --device cpu")
+    from semppl.doctor.run import run_doctor
+
     named = verb.data or verb.config.source
     config = _with_source(verb.config, verb.data, "doctor") if named else verb.config
     run_doctor(config, verb, command, _console())

@@ -29,3 +29,21 @@ def test_importing_the_package_changes_nothing():
 
 def test_the_command_line_answers_without_torch():
     python("import sys, semppl, semppl.cli; assert 'torch' not in sys.modules")
+
+
+LACKING = """
+import sys
+from semppl.cli import main
+
+verbs = "pretrain fit predict evaluate ablate report masks export import".split()
+for words in (*([verb] for verb in verbs), ["demo", "--seeds", "0"]):
+    try:
+        main(words)
+    except SystemExit as left:
+        assert left.code == 2, words
+    assert "torch" not in sys.modules, words
+"""
+
+
+def test_what_lacks_its_first_word_is_refused_without_torch():
+    python(LACKING)
