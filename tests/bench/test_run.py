@@ -110,7 +110,7 @@ def test_a_result_of_another_kind_is_refused_in_one_line(console):
 def test_a_file_that_is_no_result_is_named(tmp_path):
     with pytest.raises(UserError, match=r"none\.json: no such file"):
         load_bench(tmp_path / "none.json")
-    for content in ("not json", "[1]", "{}"):
+    for content in ("not json", "[1]", "{}", '{"machine": {}}'):
         (tmp_path / "x.json").write_text(content)
         with pytest.raises(UserError, match=r"x\.json: not a result of semppl bench"):
             load_bench(tmp_path / "x.json")

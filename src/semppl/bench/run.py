@@ -108,7 +108,7 @@ def load_bench(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: no such file") from error
     except ValueError as error:
         raise UserError(f"{path}: not a result of semppl bench") from error
-    if not isinstance(result, dict) or "machine" not in result:
+    if not isinstance(result, dict) or not {"machine", "settings"} <= result.keys():
         raise UserError(f"{path}: not a result of semppl bench")
     return result
 
