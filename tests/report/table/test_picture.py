@@ -61,6 +61,21 @@ def test_the_longest_of_two_rows_with_one_seed(tmp_path):
     assert line.points == {4000: (19.0, 0.0), 40: (18.0, 0.0)}
 
 
+def test_a_line_has_one_number_of_epochs_that_of_most_runs(tmp_path):
+    alone = {"supervised": outcome(5.0), "supervised-f": outcome(4.0, **FEW)}
+    found = numbers(tmp_path / "alone", configured(epochs=1.0), alone)
+    for place, (value, per_class, labels) in enumerate([(10.0, 400, 4000), (9.0, 4, 40), (8.0, 25, 250)]):
+        config = configured(epochs=5.0, per_class=per_class)
+        found += numbers(tmp_path / f"short{place}", config, {"linear": outcome(value, labels=labels)})
+    for place, (value, per_class, labels) in enumerate([(19.0, 400, 4000), (17.0, 25, 250)]):
+        config = configured(epochs=8.0, per_class=per_class)
+        found += numbers(tmp_path / f"long{place}", config, {"linear": outcome(value, labels=labels)})
+    assert {line.name: line.points for line in lines(sections(found))} == {
+        "supervised only": {4000: (5.0, 0.0), 40: (4.0, 0.0)},
+        "SemPPL, 5 epochs, linear": {4000: (10.0, 0.0), 250: (8.0, 0.0), 40: (9.0, 0.0)},
+    }
+
+
 def test_other_networks_are_left_to_the_tables(tmp_path):
     net = replace(configured().net, encoder="wrn28-2")
     both = {"linear": outcome(9.0), "linear-f": outcome(8.0, **FEW)}

@@ -9,6 +9,7 @@ from typing import Final
 
 from semppl.core import by_labels
 from semppl.core.by_labels import Line, Point, draw_lines_, point
+from semppl.core.counted import counted
 from semppl.report.table.beside import Published
 from semppl.report.table.columns import FINE_TUNED, in_order
 from semppl.report.table.method import SUPERVISED, Method
@@ -22,19 +23,22 @@ _NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?", re.A
 
 def lines(sections: Sequence[Section]) -> list[Line]:
     """Labels alone, the objective without and with semantic positives: of each the row with the most seeds,
-    then epochs, the first of equals. Of several networks and objectives it is those with the most runs, and
-    rows that take the method apart are left to the tables. A line has two points at least.
+    the first of equals. Of several networks, objectives and numbers of epochs it is those with the most runs,
+    of epochs then the most of them, so that a line says what labels do; the legend tells epochs where rows
+    differ in them. Rows that take the method apart are left to the tables. A line has two points at least.
     """
-    network, objective = _commonest(sections, _network), _commonest(sections, _objective)
+    kept = (_commonest(sections, _network), _commonest(sections, _objective), _commonest(sections, _epochs))
+    several = len({_epochs(row) for section in sections for row in section.rows} - {""}) > 1
+    length = f", {counted(kept[2], 'epoch')}" if several else ""
     found: dict[tuple[Method, str], dict[int, Point]] = {}
     for section in sections:
-        for row in _main_rows(section, network, objective):
+        for row in _main_rows(section, kept):
             for column in _columns(row):
                 points = found.setdefault((row.method, column), {})
                 points[section.labels] = point(list(row.values(column).values()))
     return [
         Line(
-            method.name if method is SUPERVISED else f"{method.name}, {column}",
+            method.name if method is SUPERVISED else f"{method.name}{length}, {column}",
             points,
             _COLOURS[method.kind],
             style="-" if column.startswith(FINE_TUNED) else "--",
@@ -52,18 +56,25 @@ def _objective(row: Row) -> str:
     return row.method.objective
 
 
+def _epochs(row: Row) -> str:
+    """None of labels alone, and none where minutes decided."""
+    return row.epochs if "epochs" in row.settings and row.method is not SUPERVISED else ""
+
+
 def _commonest(sections: Sequence[Section], what: Callable[[Row], str]) -> str:
-    """By runs; an objective of labels alone is none."""
-    counts = Counter(what(row) for section in sections for row in section.rows for _ in row.runs)
+    """By runs, and of equals the one with more epochs; an objective of labels alone is none."""
+    rows = sorted((row for section in sections for row in section.rows), key=finite_epochs, reverse=True)
+    counts = Counter(what(row) for row in rows for _ in row.runs)
     del counts[""]
     return next((value for value, _ in counts.most_common(1)), "")
 
 
-def _main_rows(section: Section, network: str, objective: str) -> list[Row]:
+def _main_rows(section: Section, kept: tuple[str, str, str]) -> list[Row]:
+    network, objective, epochs = kept
     rows: dict[str, Row] = {}
-    for row in sorted(section.rows, key=lambda row: (-len(row.seeds), -finite_epochs(row))):
+    for row in sorted(section.rows, key=lambda row: -len(row.seeds)):
         fitting = _network(row) == network and _objective(row) in ("", objective)
-        if row.method.kind in _COLOURS and fitting:
+        if row.method.kind in _COLOURS and fitting and _epochs(row) in ("", epochs):
             rows.setdefault(row.method.name, row)
     return sorted(rows.values(), key=lambda row: row.method.order)
 
