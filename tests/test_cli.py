@@ -327,6 +327,13 @@ def test_predict_says_what_is_missing(tmp_path, capsys):
     assert "no data: semppl fit DATA" in one_line(capsys)
 
 
+def test_tables_that_are_not_joined_are_answered_with_the_command(capsys):
+    assert call("ablate", "voting", "k") == 2
+    assert "several tables are joined by commas: semppl ablate voting,k DATA" in one_line(capsys)
+    assert call("ablate") == 2
+    assert "say which table: semppl ablate TABLE, one of base, parts" in one_line(capsys)
+
+
 def test_evaluate_without_a_run_is_one_line(tmp_path, capsys):
     assert call("evaluate", "--protocol", "knn", tmp_path) == 2
     assert "before any flag: semppl evaluate RUN" in one_line(capsys)

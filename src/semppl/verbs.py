@@ -110,14 +110,15 @@ class Evaluate(EvaluateFlags):
 
 @dataclass(frozen=True, kw_only=True)
 class Ablate(AblateFlags):
-    """One of the paper's analysis tables on your data, each cell a run, beside the paper's own numbers.
+    """The paper's analysis tables on your data, each cell a run, beside the paper's own numbers.
 
-    TABLE is base, parts, oracle, positives, epochs, voting, k, queue, alpha or labels. DATA is as for fit;
-    without it the digits of the demo. The same command goes on after an interruption.
+    TABLE is base, parts, oracle, positives, epochs, voting, k, queue, alpha or labels, or several of them
+    joined by commas. DATA is as for fit; without it the digits of the demo. The same command goes on after an
+    interruption.
     """
 
     table: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")] = ""
-    """Which one."""
+    """Which one, or which: voting,k,queue."""
     data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")] = ""
     """The images, before any flag."""
     preset: str | None = None

@@ -21,7 +21,7 @@ def summary(semppl, without, seeds=(0,)):
             for seed in seeds:
                 pseudo = 80.0 if name is with_name else None
                 if value is not None:
-                    scores[name(count), seed] = Score(value + seed, value - 5, pseudo, 1.0, {})
+                    scores[name(count), seed] = Score(value + seed, value - 5, pseudo, 1.0, {}, "")
     return Summary(build_table("labels", Config(), PER_CLASS), seeds, scores)
 
 

@@ -29,10 +29,10 @@ def ask(cells, jobs=1, device=CPU, *, start=0.0, evaluation=None, to_go=None):
         measured.append(config)
         return 2.0 if config.method.positives else 1.0
 
-    plan, shelf = SimpleNamespace(base=cells[0].config), SimpleNamespace(get=lambda config: None)
+    shelf = SimpleNamespace(get=lambda config: None)
     left = [(cell, cell.steps if to_go is None else to_go) for cell in cells]
     found = forecast(
-        plan, left, shelf, device, jobs, evaluation=evaluation, start=lambda: start, measure=measure
+        cells[0].config, left, shelf, device, jobs, evaluation, start=lambda: start, measure=measure
     )
     return found, measured
 

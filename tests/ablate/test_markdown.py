@@ -10,7 +10,14 @@ from semppl.config import Config
 TABLE = build_table("parts", Config(), ())
 WORDS = {"linear": "linear: 50 labels", "k-NN": "k-NN: 50 labels"}
 SCORES = {
-    (row.name, seed): Score(90.0 - 2 * i + 0.1 * seed * i, 80.0, 70.0 - i, 1.25, WORDS)
+    (row.name, seed): Score(
+        90.0 - 2 * i + 0.1 * seed * i,
+        80.0,
+        70.0 - i,
+        1.25,
+        WORDS,
+        f"Python 3.11.7, semppl 0.1.0, {(seed and 'NVIDIA H200') or 'cpu'}",
+    )
     for i, row in enumerate(TABLE.rows)
     for seed in (0, 1, 2)
 }
@@ -23,7 +30,6 @@ FACTS = Facts(
     cells={(row.name, seed): f"cell{i}-seed{seed}" for i, row in enumerate(TABLE.rows) for seed in range(3)},
     changes={"SemPPL": "", "− pseudo-labels": "--method.labels given", "− semantic positives": "--x 0"},
     failed={},
-    environment={"python": "3.11.7", "packages": {"semppl": "0.1.0"}, "device": "cpu"},
 )
 
 
@@ -40,7 +46,7 @@ def test_the_page_has_every_number_beside_the_papers_and_what_it_stands_on():
         "(sha256 abcdef012345…, without its seed): digits; 80 epochs.",
         "| − pseudo-labels | `--method.labels given` | `cell1-seed0`, `cell1-seed1`, `cell1-seed2` | 1.2, ",
         "| SemPPL | nothing |",
-        "Versions: Python 3.11.7, semppl 0.1.0, cpu.",
+        "Versions: Python 3.11.7, semppl 0.1.0, cpu; Python 3.11.7, semppl 0.1.0, NVIDIA H200.",
         "one-sided t-test",
     ):
         assert words in text
@@ -66,7 +72,7 @@ def test_one_seed_says_so():
 
 def test_the_learning_curve_has_a_page_of_its_own_kind():
     table = build_table("labels", Config(), (1, 4))
-    scores = {(row.name, 0): Score(60.0 + i, 50.0, None, 1.0, WORDS) for i, row in enumerate(table.rows)}
+    scores = {(row.name, 0): Score(60.0 + i, 50.0, None, 1.0, WORDS, "") for i, row in enumerate(table.rows)}
     names = {(row.name, 0): row.name for row in table.rows}
     facts = replace(
         FACTS,

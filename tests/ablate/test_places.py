@@ -1,10 +1,15 @@
+from pathlib import Path
+
 import pytest
 from tests.ablate.stubs import finish, make_cell
 
+from semppl.ablate.copies import Copies
 from semppl.ablate.files import MADE_BY, TableFiles
 from semppl.ablate.places import Places
 from semppl.config import to_yaml
 from semppl.core.errors import UserError
+
+NO_COPIES = Copies(None, Path("out"))
 
 
 @pytest.fixture
@@ -27,7 +32,7 @@ def show(files, *cells):
 
 
 def test_what_another_run_has_done_is_not_the_cells(files, cells):
-    places = Places(files, cells[:1])
+    places = Places([files], cells[:1], NO_COPIES)
     assert (places.score(cells[0]), places.steps(cells[0])) == (None, 0)
     assert places.score(cells[1]) is not None
     assert places.steps(cells[1]) == cells[1].steps
@@ -35,7 +40,7 @@ def test_what_another_run_has_done_is_not_the_cells(files, cells):
 
 def test_another_run_stays_until_the_turn_of_its_place_comes_and_then_the_page_goes_first(files, cells):
     show(files, *cells)
-    places = Places(files, cells)
+    places = Places([files], cells, NO_COPIES)
     assert cells[0].run.metrics.exists()
     places.begin_(cells[0])
     assert not files.page.exists()
@@ -50,7 +55,7 @@ def test_another_run_stays_until_the_turn_of_its_place_comes_and_then_the_page_g
 
 def test_a_cell_of_its_own_is_left_to_go_on(files, cells):
     show(files, *cells)
-    places = Places(files, [])
+    places = Places([files], [], NO_COPIES)
     places.begin_(cells[0])
     assert places.score(cells[0]) is not None
     assert files.page.exists()
@@ -58,17 +63,17 @@ def test_a_cell_of_its_own_is_left_to_go_on(files, cells):
 
 def test_a_page_goes_with_its_cells_and_stays_with_them(files, cells):
     show(files, cells[0])
-    Places(files, cells[:1]).withdraw_page_of_(cells)
+    Places([files], cells[:1], NO_COPIES).withdraw_pages_of_(cells)
     assert files.page.exists(), "the run that it shows is still there"
-    Places(files, []).withdraw_page_of_(cells[1:])
+    Places([files], [], NO_COPIES).withdraw_pages_of_(cells[1:])
     assert files.page.exists(), "it shows other cells"
-    Places(files, []).withdraw_page_of_(cells)
+    Places([files], [], NO_COPIES).withdraw_pages_of_(cells)
     assert not files.page.exists()
 
 
 def test_a_place_that_cannot_be_had_stays_foreign(files, cells):
     (cells[0].path / "config.yaml").unlink()
-    places = Places(files, cells)
+    places = Places([files], cells, NO_COPIES)
     with pytest.raises(UserError, match="holds no run of ours"):
         places.begin_(cells[0])
     assert places.score(cells[0]) is None

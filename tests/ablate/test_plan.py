@@ -1,14 +1,18 @@
 import json
 from dataclasses import replace
+from pathlib import Path
+from shutil import rmtree
 
 import numpy as np
 import pytest
 import torch
 from rich.console import Console
+from tests.ablate.stubs import finish
 from tests.conftest import stripes, tiny_config
 
 import semppl.ablate.plan as module
-from semppl.ablate.plan import Shelf, foreign_cells, plan_cells
+from semppl.ablate.copies import Copies
+from semppl.ablate.plan import Shelf, cells_of, foreign_cells, plan_cells
 from semppl.ablate.settings import AblateFlags
 from semppl.config import DataConfig, to_yaml
 from semppl.core.errors import UserError
@@ -16,6 +20,7 @@ from semppl.data.masks import write_mask
 from semppl.data.splits import digest, split_table
 
 CPU = torch.device("cpu")
+NO_COPIES = Copies(None, Path("out"))
 
 
 @pytest.fixture
@@ -62,6 +67,15 @@ def test_cells_come_seed_by_seed_and_each_once(make):
     assert [cell.name for cell in alpha.cells] == ["positives-0-seed0", "default-seed0", "alpha-1-seed0"]
 
 
+def test_cells_that_tables_share_come_once_and_all_tables_of_a_seed_before_the_next_seed(make):
+    two = AblateFlags(seeds=2)
+    shared = make("parts", flags=two), make("positives", flags=two)
+    slugs = ["default", "labels-given", *(f"positives-{count}" for count in (0, 1, 3, 5, 10))]
+    assert [cell.name for cell in cells_of(shared)] == [
+        f"{slug}-seed{seed}" for seed in (0, 1) for slug in slugs
+    ]
+
+
 def test_what_the_data_decides_is_decided_once_for_all_rows(make):
     lengths = [cell.config for cell in make("epochs", epochs=6000.0).cells]
     assert len({config.epochs for config in lengths}) == 4
@@ -85,7 +99,7 @@ def test_a_cell_of_this_configuration_is_taken_as_it_is(make, shelf):
     plan = make()
     dataset = shelf.get(plan.base)
     begin(plan.cells[0], dataset, data_sha256=dataset.fingerprint)
-    assert foreign_cells(plan, shelf, overwrite=False) == []
+    assert foreign_cells([plan], shelf, NO_COPIES, overwrite=False) == []
 
 
 @pytest.mark.parametrize("finished", [True, False])
@@ -98,8 +112,33 @@ def test_a_cell_of_another_configuration_is_refused_before_anything_is_trained(m
     with pytest.raises(
         UserError, match=r"positives-0-seed0 was started with other values of --epochs.*--out"
     ):
-        foreign_cells(longer, shelf, overwrite=False)
-    assert foreign_cells(longer, shelf, overwrite=True) == [longer.cells[2]]
+        foreign_cells([longer], shelf, NO_COPIES, overwrite=False)
+    assert foreign_cells([longer], shelf, NO_COPIES, overwrite=True) == [longer.cells[2]]
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_copy_of_another_run_is_refused_whatever_may_be_overwritten(make, shelf, tmp_path, overwrite):
+    plan = make()
+    cell, dataset = plan.cells[0], shelf.get(plan.base)
+    begin(cell, dataset, data_sha256="other")
+    finish(cell)
+    copies = Copies(tmp_path / "kept", tmp_path / "out")
+    copies.keep_([cell])
+    rmtree(cell.path)
+    with pytest.raises(UserError, match=r"kept.*was trained on other images \(it is a copy: move it away"):
+        foreign_cells([plan], shelf, copies, overwrite=overwrite)
+    copy = tmp_path / "kept" / cell.name
+    (copy / "environment.json").write_text("{}")
+    assert foreign_cells([plan], shelf, copies, overwrite=overwrite) == []
+    with pytest.raises(
+        UserError, match=r"was started with other values of --epochs.* \(it is a copy: move it"
+    ):
+        foreign_cells([make(epochs=3.0)], shelf, copies, overwrite=overwrite)
+    (copy / "evaluations" / "knn.json").unlink()
+    with pytest.raises(
+        UserError, match=r"default-seed0 is a copy without the results of a cell: move it away"
+    ):
+        foreign_cells([plan], shelf, copies, overwrite=overwrite)
 
 
 def test_another_split_or_other_images_are_refused_too(make, shelf):
@@ -107,12 +146,12 @@ def test_another_split_or_other_images_are_refused_too(make, shelf):
     cell, dataset = plan.cells[0], shelf.get(plan.base)
     begin(cell, dataset, data_sha256="other")
     with pytest.raises(UserError, match="was trained on other images"):
-        foreign_cells(plan, shelf, overwrite=False)
+        foreign_cells([plan], shelf, NO_COPIES, overwrite=False)
     cell.run.environment.write_text("{")
-    assert foreign_cells(plan, shelf, overwrite=False) == []
+    assert foreign_cells([plan], shelf, NO_COPIES, overwrite=False) == []
     cell.run.split_sha256.write_text("other  split.csv\n")
     with pytest.raises(UserError, match="another split"):
-        foreign_cells(plan, shelf, overwrite=False)
+        foreign_cells([plan], shelf, NO_COPIES, overwrite=False)
 
 
 def test_other_masks_are_refused_too(make, shelf, source):
@@ -120,13 +159,13 @@ def test_other_masks_are_refused_too(make, shelf, source):
     plan = make()
     cell, dataset = plan.cells[0], shelf.get(plan.base)
     begin(cell, dataset, masks_sha256=dataset.masks_fingerprint)
-    assert foreign_cells(plan, shelf, overwrite=False) == []
+    assert foreign_cells([plan], shelf, NO_COPIES, overwrite=False) == []
     for known in ("other", None):
         cell.run.environment.write_text(json.dumps({"masks_sha256": known}))
         with pytest.raises(UserError, match=r"trained with other masks than those in .*all\.npz\.masks"):
-            foreign_cells(plan, shelf, overwrite=False)
+            foreign_cells([plan], shelf, NO_COPIES, overwrite=False)
     cell.run.environment.write_text("{}")  # of an older version
-    assert foreign_cells(plan, shelf, overwrite=False) == []
+    assert foreign_cells([plan], shelf, NO_COPIES, overwrite=False) == []
 
 
 def test_somebodys_own_folder_is_not_a_cell(make, shelf):
@@ -134,20 +173,20 @@ def test_somebodys_own_folder_is_not_a_cell(make, shelf):
     plan.cells[0].path.mkdir(parents=True)
     (plan.cells[0].path / "thesis.tex").touch()
     with pytest.raises(UserError, match="is not empty"):
-        foreign_cells(plan, shelf, overwrite=True)
+        foreign_cells([plan], shelf, NO_COPIES, overwrite=True)
 
 
 def test_what_the_labels_of_a_row_lack_is_known_before_anything_is_trained(make, shelf):
     plan = make("labels", flags=AblateFlags(per_class=(2, 400)))
     with pytest.raises(UserError, match="400"):
-        foreign_cells(plan, shelf, overwrite=False)
+        foreign_cells([plan], shelf, NO_COPIES, overwrite=False)
 
 
 def test_without_anything_to_measure_on_nothing_begins(make, shelf):
     with pytest.raises(
         UserError, match=r"nothing to measure on: .* or set some aside with --validation 0\.2$"
     ):
-        foreign_cells(make(data=DataConfig()), shelf, overwrite=False)
+        foreign_cells([make(data=DataConfig())], shelf, NO_COPIES, overwrite=False)
 
 
 def test_the_same_data_is_read_once(make, shelf, monkeypatch):

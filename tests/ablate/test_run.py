@@ -2,6 +2,7 @@ import io
 import json
 import signal
 from dataclasses import replace
+from shutil import rmtree
 
 import pytest
 from rich.console import Console
@@ -10,6 +11,7 @@ from tests.conftest import tiny_config
 
 import semppl.ablate.run as module
 from semppl.ablate.cell import Cell, Score
+from semppl.ablate.conclusion import show
 from semppl.ablate.pool import End
 from semppl.ablate.run import count_steps, run_ablate
 from semppl.ablate.settings import AblateFlags
@@ -60,7 +62,7 @@ def go(npz, tmp_path, monkeypatch):
             work(cell, slot, jobs)
 
         run.trained, run.text = trained, output
-        return run_ablate(
+        found = run_ablate(
             config,
             table,
             flags,
@@ -71,6 +73,7 @@ def go(npz, tmp_path, monkeypatch):
             start=lambda: 2.0,
             **kwargs,
         )
+        return found.get(table, found)
 
     return run
 
@@ -109,6 +112,79 @@ def test_tables_share_cells_and_more_seeds_add_to_them(go, tmp_path):
     go(flags=AblateFlags(out=tmp_path / "out"))
     go("alpha", flags=AblateFlags(seeds=2, out=tmp_path / "out"))
     assert go.trained == ["alpha-1-seed0", "positives-0-seed1", "default-seed1", "alpha-1-seed1"]
+
+
+def test_several_tables_at_once_train_what_they_share_once_and_have_a_page_each(go, tmp_path):
+    found = go("parts,alpha", flags=AblateFlags(out=tmp_path / "out"))
+    assert go.trained == ["default-seed0", "labels-given-seed0", "positives-0-seed0", "alpha-1-seed0"]
+    assert "parts, alpha: 4 cells" in go.text.getvalue()
+    assert list(found) == ["parts", "alpha"]
+    alone = go("alpha", work=never, flags=AblateFlags(out=tmp_path / "out"))
+    assert alone == found["alpha"]
+    assert (tmp_path / "out" / "parts.md").is_file()
+
+
+def test_a_table_without_a_score_has_no_page_and_the_other_knows_nothing_of_its_cells(go, tmp_path):
+    out = AblateFlags(out=tmp_path / "out")
+    go("alpha", flags=out)
+
+    def work(cell, slot, jobs):
+        if cell.name != "labels-given-seed0":
+            raise RunError("the disk is full")
+        stub_work(cell, slot, jobs)
+
+    for file in (tmp_path / "out").glob("*/evaluations/knn.json"):
+        file.unlink()
+    with pytest.raises(
+        RunError, match=r"3 of 4 cells failed \(default-seed0, positives-0-seed0, alpha-1-seed0\)"
+    ):
+        go("parts,alpha", work=work, flags=out)
+    assert [file.name for file in sorted((tmp_path / "out").glob("*.*"))] == ["parts.json", "parts.md"]
+    page = (tmp_path / "out" / "parts.md").read_text()
+    assert "- positives-0-seed0 failed: the disk is full" in page
+    assert "alpha-1-seed0" not in page
+
+
+def test_copies_stand_for_cells_where_the_runs_are_not(go, tmp_path):
+    kept = AblateFlags(seeds=2, out=tmp_path / "out", keep=tmp_path / "kept")
+    found = go(flags=kept)
+    assert not list((tmp_path / "out").glob("*.md"))
+    page = (tmp_path / "kept" / "parts.md").read_text()
+    rmtree(tmp_path / "out")
+    assert go(work=never, flags=kept) == found
+    assert (tmp_path / "kept" / "parts.md").read_text() == page
+    rmtree(tmp_path / "kept" / "default-seed1")
+    go(flags=kept)
+    assert go.trained == ["default-seed1"]
+
+
+def test_cells_that_were_finished_before_are_kept_when_that_is_asked_for(go, tmp_path, monkeypatch):
+    flags = AblateFlags(seeds=2, out=tmp_path / "out")
+    go(flags=flags)
+    rmtree(tmp_path / "out" / "positives-0-seed1")
+    monkeypatch.setattr(module, "run_cells", stop_after(1))
+    with pytest.raises(Interrupted, match="stopped with 5 of 6 cells finished"):
+        go(flags=replace(flags, keep=tmp_path / "kept"))
+    assert len(list((tmp_path / "kept").glob("*-seed*"))) == 5
+
+
+def test_a_copy_that_cannot_be_made_is_said_at_once_loses_no_cell_and_fails_at_the_end(
+    go, tmp_path, monkeypatch
+):
+    def full(*_):
+        raise RunError("no copies for --keep (disk full)")
+
+    monkeypatch.setattr("semppl.ablate.copies.keep_", full)
+    kept = AblateFlags(out=tmp_path / "out", keep=tmp_path / "kept")
+    with pytest.raises(RunError, match="disk full"):
+        go(flags=kept)
+    assert go.trained == ["default-seed0", "labels-given-seed0", "positives-0-seed0"]
+    assert (
+        "positives-0-seed0: done after 1 s (3 of 3), no copies for --keep (disk full)" in go.text.getvalue()
+    )
+    monkeypatch.undo()
+    go(flags=kept, work=never)
+    assert len(list((tmp_path / "kept").glob("*-seed*"))) == 3
 
 
 def test_a_cell_that_fails_is_named_and_the_others_go_on(go, tmp_path):
@@ -246,12 +322,12 @@ def test_tables_fit_into_80_columns_with_every_number_whole(table):
     per_class = (1, 2, 4, 10, 25) if table == "labels" else ()
     built = build_table(table, base, per_class)
     scores = {
-        (row.name, seed): Score(10.0 + 25 * seed + i, 11.0 + 26 * seed, 12.0 + 27 * seed, 1.0, {})
+        (row.name, seed): Score(10.0 + 25 * seed + i, 11.0 + 26 * seed, 12.0 + 27 * seed, 1.0, {}, "")
         for i, row in enumerate(built.rows)
         for seed in range(3)
     }
     out = io.StringIO()
-    module._show(Summary(built, range(3), scores), per_class, Console(file=out, width=80))
+    show(Summary(built, range(3), scores), per_class, Console(file=out, width=80))
     lines = [line for line in out.getvalue().splitlines() if line[:1] == "│"]
     assert len(lines) == (len(per_class) or len(built.rows)), "no cell is folded"
     assert max(len(line) for line in lines) <= 80

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from semppl.ablate.settings import TABLES, AblateFlags, check_flags, labels_per_class
+from semppl.ablate.settings import TABLES, AblateFlags, check_flags, labels_per_class, tables_of
 from semppl.core.errors import UserError
 
 
@@ -11,20 +11,28 @@ from semppl.core.errors import UserError
     ("table", "flags", "words"),
     [
         ("votes", {}, "unknown table 'votes': choose from alpha, base"),
+        ("k,votes", {}, "unknown table 'votes'"),
+        (" , ", {}, "say which table: semppl ablate TABLE, one of base, parts"),
         ("k", {"seeds": 0}, "--seeds is 0: it must be at least 1"),
         ("k", {"jobs": -1}, "--jobs is -1"),
-        ("k", {"per_class": (1,)}, "--per-class is of the table labels"),
+        ("k,alpha", {"per_class": (1,)}, "--per-class is of the table labels: leave it out of k, alpha"),
         ("labels", {"per_class": (4, 0)}, "--per-class is 0"),
     ],
 )
 def test_what_cannot_work_is_refused(table, flags, words):
     with pytest.raises(UserError, match=words):
-        check_flags(table, AblateFlags(**flags))
+        check_flags(tables_of(table), AblateFlags(**flags))
 
 
 def test_every_table_is_taken_as_it_is():
     for table in TABLES:
-        check_flags(table, AblateFlags())
+        assert tables_of(table) == (table,)
+        check_flags([table], AblateFlags())
+
+
+def test_several_tables_are_joined_by_commas_and_each_counts_once():
+    assert tables_of("voting,k, voting ,labels,") == ("voting", "k", "labels")
+    check_flags(("voting", "labels"), AblateFlags(per_class=(1,)))
 
 
 def test_numbers_of_labels_are_each_once_and_ascending():

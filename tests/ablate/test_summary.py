@@ -25,7 +25,7 @@ TABLE = Table(
 
 
 def score(linear, pseudo=None):
-    return Score(linear, linear - 10, pseudo, 1.5, {"linear": "l", "k-NN": "k"})
+    return Score(linear, linear - 10, pseudo, 1.5, {"linear": "l", "k-NN": "k"}, "torch 2")
 
 
 SCORES = {

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +12,8 @@ from semppl.core.elapsed import training_seconds
 from semppl.core.rundir import RunDirectory
 from semppl.core.trust import counts_at_the_end
 from semppl.protocols.settings import EvaluateFlags
+from semppl.report.gaps import Damaged
+from semppl.report.lenient import finite, kept_mark, read_json
 
 PROTOCOLS: Final = ("knn", "linear")
 LOG: Final = "log.txt"
@@ -53,6 +56,8 @@ class Score:
     """Of training and evaluation."""
     protocols: Mapping[str, str]
     """In words."""
+    versions: str
+    """Of what it was trained with, and the device."""
 
 
 def evaluation_flags(config: Config) -> EvaluateFlags:
@@ -73,13 +78,16 @@ def score_of(cell: Cell) -> Score | None:
         return None
     knn, linear = found
     rows = cell.run.read_metrics()
-    seconds = training_seconds(rows, cell.config.images_per_step) + knn["seconds"] + linear["seconds"]
+    training = finite(kept_mark(cell.path).get("training_seconds"))  # a copy has some of the lines alone
+    if training is None:
+        training = training_seconds(rows, cell.config.images_per_step)
     return Score(
         linear=_top1(linear),
         knn=_top1(knn),
         pseudo=pseudo_accuracy(rows, cell.config.steps_of(1, cell.num_images)),
-        minutes=seconds / 60,
+        minutes=(training + knn["seconds"] + linear["seconds"]) / 60,
         protocols={"linear": linear["protocol"], "k-NN": knn["protocol"]},
+        versions=_versions(cell.run),
     )
 
 
@@ -99,6 +107,21 @@ def pseudo_accuracy(rows: list[dict[str, Any]], epoch: int) -> float | None:
     """Right among the pseudo-labels of the last `epoch` steps whose truth is known."""
     right, known = counts_at_the_end(rows, epoch)
     return 100 * sum(right) / sum(known) if sum(known) else None
+
+
+def environment_of(run: RunDirectory) -> dict[str, Any]:
+    """Nothing where the run was killed at its very start."""
+    with suppress(Damaged):
+        return read_json(run.environment)
+    return {}
+
+
+def _versions(run: RunDirectory) -> str:
+    known = environment_of(run)
+    packages = known.get("packages")
+    named = {"Python": known.get("python"), **(packages if isinstance(packages, Mapping) else {})}
+    said = [f"{name} {version}" for name, version in named.items() if version]
+    return ", ".join([*said, *([str(known["device"])] if known.get("device") else [])])
 
 
 def _evaluations(cell: Cell) -> list[dict[str, Any]] | None:

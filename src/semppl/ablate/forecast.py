@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from semppl.ablate.cell import Cell
-from semppl.ablate.plan import Plan, Shelf
+from semppl.ablate.plan import Shelf
 from semppl.ablate.work import threads_for, work
 from semppl.config import Config
 from semppl.core.counted import counted
@@ -55,13 +55,13 @@ def seconds_to_start() -> float:
 
 
 def forecast(
-    plan: Plan,
+    base: Config,
     left: Sequence[tuple[Cell, int]],
     shelf: Shelf,
     device: torch.device,
     jobs: int,
-    *,
     evaluation: float | None = None,
+    *,
     start: Callable[[], float] = seconds_to_start,
     measure: Measure = seconds_per_step,
 ) -> Forecast:
@@ -74,7 +74,7 @@ def forecast(
     beside, times = start() + (evaluation or 0.0), []
     with _threads(threads_for(jobs)):
         for cell, steps in left:
-            kind = _kind(cell.config, plan.base, device)
+            kind = _kind(cell.config, base, device)
             if steps and kind not in known:
                 known[kind] = measure(kind, shelf.get(kind), device)
             times.append(beside + (known[kind] * steps if steps else 0.0))

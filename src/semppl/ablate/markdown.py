@@ -1,6 +1,6 @@
 """The page of a table, and the same as data. No torch here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -27,7 +27,6 @@ class Facts:
     """Name of the row → its flags."""
     failed: Mapping[str, str]
     """Cell → why."""
-    environment: Mapping[str, Any]
     per_class: Sequence[int] = ()
     """Rows of the table labels."""
     picture: str | None = None
@@ -58,7 +57,7 @@ def page(summary: Summary, facts: Facts) -> str:
         f"Configuration (sha256 {facts.sha256[:12]}…, without its seed): {facts.main}. What each row "
         "changes, and the minutes of its cells, training and evaluation:",
         markdown_table(("row", "changes", "cells", "minutes"), _cells(summary, facts)),
-        f"Versions: {_versions(facts.environment)}.",
+        f"Versions: {'; '.join(_versions(summary)) or NOTHING}.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -100,7 +99,7 @@ def content(summary: Summary, facts: Facts) -> dict[str, Any]:
         "protocols": _protocols(summary),
         "configuration": dict(facts.configuration),
         "configuration_sha256": facts.sha256,
-        "environment": dict(facts.environment),
+        "versions": _versions(summary),
     }
 
 
@@ -152,16 +151,17 @@ def _cells(summary: Summary, facts: Facts) -> list[list[str]]:
 
 
 def _protocols(summary: Summary) -> list[str]:
-    """Each once, in the order of the rows."""
-    return list(
-        dict.fromkeys(words for score in summary.scores.values() for words in score.protocols.values())
-    )
+    return _each_once(words for score in summary.scores.values() for words in score.protocols.values())
 
 
-def _versions(environment: Mapping[str, Any]) -> str:
-    packages = ", ".join(f"{name} {version}" for name, version in environment["packages"].items())
-    more = f", {environment['device']}" if "device" in environment else ""
-    return f"Python {environment['python']}, {packages}{more}"
+def _versions(summary: Summary) -> list[str]:
+    """Of what trained the cells: on another machine than the one that writes this, perhaps."""
+    return _each_once(score.versions for score in summary.scores.values() if score.versions)
+
+
+def _each_once(said: Iterable[str]) -> list[str]:
+    """In the order of the rows."""
+    return list(dict.fromkeys(said))
 
 
 def _bullets(said: Sequence[str]) -> str:

@@ -2,24 +2,22 @@
 trained.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import torch
 from rich.console import Console
 
-from semppl.ablate.cell import Cell
+from semppl.ablate.cell import Cell, environment_of, score_of
+from semppl.ablate.copies import ADVICE, Copies
 from semppl.ablate.settings import AblateFlags, labels_per_class
 from semppl.ablate.table import Table, applied
 from semppl.ablate.tables import build_table
 from semppl.config import Config
 from semppl.core.errors import UserError
-from semppl.core.rundir import RunDirectory
 from semppl.data.dataset import Dataset
 from semppl.data.splits import digest, split_table
 from semppl.evaluate.exam import final_exam
@@ -63,9 +61,15 @@ class Plan:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """Each once, seed by seed, so that a table which is cut short is fair to its rows."""
-        ordered = [self.grid[row.name, seed] for seed in self.seeds for row in self.table.rows]
-        return list({cell.name: cell for cell in ordered}.values())
+        """Each once."""
+        return cells_of([self])
+
+
+def cells_of(plans: Sequence[Plan]) -> list[Cell]:
+    """Of all tables, each once, seed by seed, so that what is cut short is fair to rows and tables."""
+    seeds = dict.fromkeys(seed for plan in plans for seed in plan.seeds)
+    ordered = [plan.grid[row.name, seed] for seed in seeds for plan in plans for row in plan.table.rows]
+    return list({cell.name: cell for cell in ordered}.values())
 
 
 def plan_cells(config: Config, name: str, flags: AblateFlags, out: Path, dataset: Dataset) -> Plan:
@@ -87,19 +91,20 @@ def plan_cells(config: Config, name: str, flags: AblateFlags, out: Path, dataset
     return Plan(table, base, seeds, grid)
 
 
-def foreign_cells(plan: Plan, shelf: Shelf, *, overwrite: bool) -> list[Cell]:
-    """Cells in whose place another run is: refused, unless they may be overwritten.
+def foreign_cells(plans: Sequence[Plan], shelf: Shelf, copies: Copies, *, overwrite: bool) -> list[Cell]:
+    """Cells in whose place another run is: refused, unless they may be overwritten. A copy of another run is
+    refused in any case.
 
     The data of every cell that is there already is read again and compared, finished or not; of the others
     that of the first seed is, so that what it lacks is known now.
     """
     foreign = []
-    first = {plan.grid[row.name, plan.seeds[0]].name for row in plan.table.rows}
-    for cell in sorted(plan.cells, key=lambda cell: str(data_of(cell.config))):
-        there = cell.run.exists
+    first = {plan.grid[row.name, plan.seeds[0]].name for plan in plans for row in plan.table.rows}
+    for cell in sorted(cells_of(plans), key=lambda cell: str(data_of(cell.config))):
+        there, copy = cell.run.exists, copies.of(cell)
         if not there:
             cell.run.require_free(overwrite=False, resumable=False)
-        if there or cell.name in first:
+        if there or copy is not None or cell.name in first:
             dataset = shelf.get(cell.config)
             if final_exam(dataset, most=1) is None:
                 raise UserError(
@@ -110,7 +115,17 @@ def foreign_cells(plan: Plan, shelf: Shelf, *, overwrite: bool) -> list[Cell]:
                 if not overwrite:
                     raise UserError(f"{problem} (another --out keeps it, --overwrite replaces it)")
                 foreign.append(cell)
+            if copy is not None:
+                _require_usable(copy, dataset)
     return foreign
+
+
+def _require_usable(copy: Cell, dataset: Dataset) -> None:
+    """Refuse one of another run, or without what a table shows."""
+    if (problem := _difference(copy, dataset)) is not None:
+        raise UserError(f"{problem} (it is a copy: {ADVICE})")
+    if score_of(copy) is None:
+        raise UserError(f"{copy.path} is a copy without the results of a cell: {ADVICE}")
 
 
 def _difference(cell: Cell, dataset: Dataset) -> str | None:
@@ -119,17 +134,9 @@ def _difference(cell: Cell, dataset: Dataset) -> str | None:
         require_same_run(cell.config, cell.run, {"split": digest(split_table(dataset))})
     except UserError as error:
         return str(error)
-    known = _environment(cell.run)
+    known = environment_of(cell.run)
     if known.get("data_sha256", dataset.fingerprint) != dataset.fingerprint:
         return f"{cell.path} was trained on other images"
     if known.get("masks_sha256", dataset.masks_fingerprint) != dataset.masks_fingerprint:
         return f"{cell.path} was trained with other masks than those in {dataset.masks_place or dataset.name}"
     return None
-
-
-def _environment(run: RunDirectory) -> dict[str, Any]:
-    """Nothing where the run was killed at its very start."""
-    with suppress(OSError, ValueError):
-        content = json.loads(run.environment.read_text())
-        return content if isinstance(content, dict) else {}
-    return {}

@@ -1,6 +1,6 @@
 """The flags of `semppl ablate` that are not those of a run, and the names of its tables. No torch here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -36,20 +36,32 @@ class AblateFlags:
     """Cells that are trained at a time, each in a process of its own; they share the cores."""
     out: Path | None = None
     """Where cells and tables go; by default runs/ablate-NAME. Tables of one configuration share cells."""
+    keep: Path | None = None
+    """Put a small copy of each finished cell here, and the tables beside them: with these alone the same
+    command writes the tables again and repeats no cell, on any machine."""
     overwrite: bool = False
     """Replace cells that were made with another configuration; finished ones of this configuration stay."""
     debug: bool = False
     """Show the traceback of an error."""
 
 
-def check_flags(table: str, flags: AblateFlags) -> None:
+def tables_of(words: str) -> tuple[str, ...]:
+    """Names joined by commas, each once."""
+    names = tuple(dict.fromkeys(name.strip() for name in words.split(",") if name.strip()))
+    if not names:
+        raise UserError(f"say which table: semppl ablate TABLE, one of {', '.join(TABLES)}")
+    for name in names:
+        choose(TABLES, name, "table")
+    return names
+
+
+def check_flags(tables: Sequence[str], flags: AblateFlags) -> None:
     """Refuse what cannot work, before anything runs."""
-    choose(TABLES, table, "table")
     for flag, value in (("--seeds", flags.seeds), ("--jobs", flags.jobs)):
         if value < 1:
             raise UserError(f"{flag} is {value}: it must be at least 1")
-    if flags.per_class and table != "labels":
-        raise UserError(f"--per-class is of the table labels: leave it out of {table}")
+    if flags.per_class and "labels" not in tables:
+        raise UserError(f"--per-class is of the table labels: leave it out of {', '.join(tables)}")
     if wrong := [count for count in flags.per_class if count < 1]:
         raise UserError(f"--per-class is {wrong[0]}: it must be at least 1")
 
