@@ -46,5 +46,6 @@ def test_words_of_earlier_results_are_the_same():
 def test_other_numbers_and_other_words_stay_others():
     assert without_endings("1 seed") != without_endings("2 seeds")
     assert without_endings("1 seed") != without_endings("1 step")
-    words = "cosine, k=5; crops of 20% to 100% and flips, rates × 0.2 at 60 % and 80 %"
+    words = "cosine, k=5; crops of 20% to 100% and flips, rates × 0.2 at 60 % and 80 %; 512 beside 128 here"
     assert without_endings(words) == words
+    assert without_endings("2 classes and 3 boxes") == "2 class and 3 box"

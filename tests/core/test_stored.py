@@ -15,6 +15,8 @@ def test_what_is_there_is_read():
     [
         ("a: 1\nb: [", r"run/x\.yaml is no valid YAML \(line 2\): restore it"),
         ("a\tb: \x00", r"run/x\.yaml is no valid YAML: restore it"),
+        ("seed: 2026-99-99", r"run/x\.yaml is no valid YAML: restore it"),
+        (3000 * "[", r"run/x\.yaml is no valid YAML: restore it"),
         ("", r"run/x\.yaml is not a YAML mapping: restore it"),
         ("- 1", r"run/x\.yaml is not a YAML mapping: restore it"),
     ],

@@ -75,5 +75,6 @@ def test_counts_of_the_last_epoch():
     odd = [{**rows[-1], "step": "30"}, line(1.0, [0, 1], [0, 1]), {"step": 3}]
     assert last_epoch([*odd, *rows]) == ([0, 2, 11], [0, 18, 18])
     assert last_epoch([line(5e-324, [0, 1], [0, 2])]) == ([0, 1], [0, 2]), "an epoch of endless steps"
+    assert last_epoch([line(-5e-324, [0, 1], [0, 2])]) == ([0, 1], [0, 2])
     assert last_epoch([]) is None
     assert last_epoch([line(1.0, [0, 0], [0, 0])]) is None, "nothing is known"

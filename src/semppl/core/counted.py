@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-_NOUN: Final = re.compile(r"(?<=\d )(\w+?)(?:\(s\)|[es]*)(?!\w)")
+_NOUN: Final = re.compile(r"(?<=\d )(\w+?)(?:\(s\)|(?<=ss)es|(?<=x)es|(?<!s)s)?(?!\w)")
 
 
 def counted(count: int | str, noun: str, plural: str = "") -> str:

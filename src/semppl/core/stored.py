@@ -26,7 +26,7 @@ def stored_mapping(text: str, name: str) -> Mapping[str, Any]:
     """The content of a file; one that was cut or edited badly is refused by its name."""
     try:
         raw = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date of no calendar is a ValueError
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f" (line {mark.line + 1})"
         raise UserError(f"{name} is no valid YAML{where}: {_WHAT_TO_DO}") from error

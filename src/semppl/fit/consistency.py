@@ -58,7 +58,8 @@ class Course:
         """For beside the numbers."""
         return (
             f"{ON_ALL}: with consistency, {len(self.index_N):,} images without a label, P = {SURE:g}, "
-            f"{self.plan.epochs} epochs of them in {self.plan.steps:,} steps from the linear way on"
+            f"{counted(str(self.plan.epochs), 'epoch')} of them in {counted(self.plan.steps, 'step')} "
+            "from the linear way on"
         )
 
     def as_json(self) -> dict[str, Any]:

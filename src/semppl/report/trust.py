@@ -55,7 +55,7 @@ def last_epoch(metrics: Metrics) -> tuple[list[int], list[int]] | None:
         return None
     step, epoch = finite(fitting[-1].get("step")), finite(fitting[-1].get("epoch"))
     # not more steps than there were, however small the epoch of a damaged line
-    steps = round(min(step / epoch, step + 1)) if step and epoch else 1
+    steps = round(min(step / epoch, step + 1)) if step and epoch and epoch > 0 else 1
     right, known = counts_at_the_end(fitting, max(steps, 1))
     return (right, known) if sum(known) else None
 

@@ -124,6 +124,24 @@ def test_seeds_that_were_measured_in_other_ways_are_named(tmp_path):
     )
 
 
+def test_columns_whose_rows_were_measured_in_other_ways_are_named_with_their_rows(tmp_path):
+    def tuned(value, protocol):
+        return {"finetune": outcome(value, protocol=protocol), "knn": outcome(9.0, protocol="k-NN: k=1")}
+
+    found = numbers(tmp_path / "a", configured(epochs=5.0), tuned(90.0, "fine-tuned: 7 steps, turned"))
+    found += numbers(tmp_path / "b", configured(), tuned(91.0, "fine-tuned: 9 steps"))
+    alone = {"supervised": outcome(50.0, protocol="on labels alone")}
+    text = page(found + numbers(tmp_path / "c", configured(), alone))
+    assert (
+        "**Not measured in one way, so the rows of these columns do not compare (see below):** fine-tuned.\n"
+    ) in text
+    assert "- fine-tuned (SemPPL, 5 epochs): 7 steps, turned" in text
+    assert text.endswith("- fine-tuned (SemPPL, 10 epochs): 9 steps")
+    assert "Not measured" not in page(found[:2] + numbers(tmp_path / "d", configured(), alone)), (
+        "labels alone are another thing"
+    )
+
+
 def test_words_that_differ_in_the_ending_of_what_is_counted_are_one_way(tmp_path):
     found = []
     for seed, said in enumerate(

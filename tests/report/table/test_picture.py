@@ -76,6 +76,67 @@ def test_a_line_has_one_number_of_epochs_that_of_most_runs(tmp_path):
     }
 
 
+def linear(path, values, **changes):
+    """A SemPPL run for each number of labels, or one without positives for all of them."""
+    per_class = {4000: 400, 250: 25, 40: 4}
+    if "method" in changes:
+        named = {"" if labels == 4000 else f"-{labels}": (labels, value) for labels, value in values.items()}
+        files = {
+            f"linear{name}": outcome(value, labels=labels, name=name[1:], labels_per_class=per_class[labels])
+            for name, (labels, value) in named.items()
+        }
+        return numbers(path, configured(**changes), files)
+    return [
+        each
+        for labels, value in values.items()
+        for each in numbers(
+            path / str(labels),
+            configured(per_class=per_class[labels], **changes),
+            {"linear": outcome(value, labels=labels)},
+        )
+    ]
+
+
+def test_a_method_that_has_no_line_of_the_common_length_has_one_of_its_own(tmp_path):
+    found = linear(tmp_path / "base", {4000: 70.0, 250: 60.0, 40: 50.0}, epochs=8.0, method={"positives": 0})
+    found += linear(tmp_path / "ours", {250: 9.0, 40: 8.0}, epochs=5.0)
+    assert {line.name: line.points for line in lines(sections(found))} == {
+        "ReLICv2, 8 epochs, linear": {4000: (70.0, 0.0), 250: (60.0, 0.0), 40: (50.0, 0.0)},
+        "SemPPL, 5 epochs, linear": {250: (9.0, 0.0), 40: (8.0, 0.0)},
+    }
+
+
+def test_lines_have_the_length_with_which_all_of_them_have_the_most_points(tmp_path):
+    without = {"method": {"positives": 0}}
+    found = linear(tmp_path / "a", {4000: 1.0, 250: 2.0, 40: 3.0}, epochs=8.0, **without)
+    found += linear(tmp_path / "b", {4000: 4.0, 250: 5.0, 40: 6.0}, epochs=5.0, **without)
+    found += linear(tmp_path / "c", {4000: 7.0, 250: 8.0}, epochs=8.0)
+    found += linear(tmp_path / "d", {4000: 9.0, 250: 10.0, 40: 11.0}, epochs=5.0)
+    assert {line.name: [mean for mean, _ in line.points.values()] for line in lines(sections(found))} == {
+        "ReLICv2, 5 epochs, linear": [4.0, 5.0, 6.0],
+        "SemPPL, 5 epochs, linear": [9.0, 10.0, 11.0],
+    }
+
+
+def test_rows_that_take_the_method_apart_do_not_choose_its_length(tmp_path):
+    found = linear(tmp_path / "main", {4000: 9.0, 40: 8.0}, epochs=8.0)
+    for place, method in enumerate([{"labels": "oracle"}, {"labels": "given"}, {"objective": "byol"}]):
+        found += linear(tmp_path / str(place), {4000: 1.0, 40: 1.0}, epochs=5.0, method=method)
+    assert [(line.name, line.points) for line in lines(sections(found))] == [
+        ("SemPPL, linear", {4000: (9.0, 0.0), 40: (8.0, 0.0)})
+    ]
+
+
+def test_epochs_that_minutes_decided_are_not_told(tmp_path):
+    found = linear(tmp_path / "a", {4000: 1.0, 40: 3.0}, epochs=8.0, method={"positives": 0})
+    found += linear(tmp_path / "b", {4000: 1.0, 40: 3.0}, epochs=5.0, method={"positives": 0})
+    for labels, epochs in ((4000, 10.0), (40, 9.0)):
+        (tmp_path / "fit" / str(labels)).mkdir(parents=True)
+        (tmp_path / "fit" / str(labels) / "fit.yaml").write_text("minutes: 3.0\n")
+        found += linear(tmp_path / "fit", {labels: 2.0}, epochs=epochs)
+    assert [line.name for line in lines(sections(found))] == ["ReLICv2, 8 epochs, linear", "SemPPL, linear"]
+
+
 def test_other_networks_are_left_to_the_tables(tmp_path):
     net = replace(configured().net, encoder="wrn28-2")
     both = {"linear": outcome(9.0), "linear-f": outcome(8.0, **FEW)}

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from semppl.core.counted import without_endings
+from semppl.core.counted import counted, without_endings
 from semppl.core.tables import NOTHING, markdown_table, spread
 from semppl.report.facts import training_seconds
 from semppl.report.lenient import finite
@@ -126,7 +126,7 @@ def _exam(of: Measurement) -> str:
     if not isinstance(test, Mapping) or test.get("kind") != "test":
         return ""
     images = finite(test.get("images"))
-    return f"{images or 0:,.0f} test images (sha256 {str(test.get('sha256'))[:12]}…)"
+    return f"{counted(f'{images or 0:,.0f}', 'test image')} (sha256 {str(test.get('sha256'))[:12]}…)"
 
 
 def _protocols(section: Section) -> list[str]:
@@ -139,7 +139,8 @@ def _protocols(section: Section) -> list[str]:
                 if each.column == column:
                     alone = row.method.kind == "supervised"
                     said = each.evaluation.protocol
-                    words.setdefault((alone, without_endings(said)), (said, {}))[1][row.name] = None
+                    names = words.setdefault((alone, without_endings(said)), (said, {}))[1]
+                    names[section.called(row)] = None
         several = len(words) > 1
         for said, names in words.values():
             whose = f" ({cell('; '.join(names))})" if several else ""
@@ -148,20 +149,29 @@ def _protocols(section: Section) -> list[str]:
 
 
 def _mixed(section: Section) -> list[str]:
-    """Where the words of one cell differ in more than numbers: those of two versions may."""
-    found = []
-    for row in section.rows:
-        ways: dict[str, set[str]] = {}
-        for each in row.measurements:
-            ways.setdefault(each.column, set()).add(
+    """Where the words of one cell, or of one column, differ in more than numbers: those of two versions may.
+    Networks that were trained on labels alone stand with the fine-tuned ones, and are another thing.
+    """
+    cells_found, columns_found = [], []
+    for column in section.columns:
+        ways = {
+            section.called(row): {
                 _NUMBER.sub("", without_endings(each.evaluation.protocol))
-            )
-        found += [f"{row.name}, {column}" for column, words in ways.items() if len(words) > 1]
-    if not found:
-        return []
-    return [
-        f"**Not measured in one way, so their seeds do not compare (see below):** {cell('; '.join(found))}."
-    ]
+                for each in row.measurements
+                if each.column == column
+            }
+            for row in section.rows
+            if row.method.kind != "supervised"
+        }
+        mixed = [f"{row}, {column}" for row, words in ways.items() if len(words) > 1]
+        cells_found += mixed
+        if not mixed and len(set().union(*ways.values())) > 1:
+            columns_found.append(column)
+    said = {
+        "Not measured in one way, so their seeds do not compare (see below)": cells_found,
+        "Not measured in one way, so the rows of these columns do not compare (see below)": columns_found,
+    }
+    return [f"**{what}:** {cell('; '.join(found))}." for what, found in said.items() if found]
 
 
 def bullets(lines: Sequence[str]) -> str:

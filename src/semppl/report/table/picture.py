@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,7 @@ from semppl.core.counted import counted
 from semppl.report.table.beside import Published
 from semppl.report.table.columns import FINE_TUNED, in_order
 from semppl.report.table.method import SUPERVISED, Method
-from semppl.report.table.sections import Row, Section, finite_epochs
+from semppl.report.table.sections import Row, Section
 from semppl.report.table.settings import MADE_BY
 
 _COLOURS: Final = {"supervised": "tab:green", "base": "tab:orange", "semantic": "tab:blue"}
@@ -23,29 +23,74 @@ _NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?", re.A
 
 def lines(sections: Sequence[Section]) -> list[Line]:
     """Labels alone, the objective without and with semantic positives: of each the row with the most seeds,
-    the first of equals. Of several networks, objectives and numbers of epochs it is those with the most runs,
-    of epochs then the most of them, so that a line says what labels do; the legend tells epochs where rows
-    differ in them. Rows that take the method apart are left to the tables. A line has two points at least.
+    the first of equals. Of several networks and objectives it is those with the most runs. A line has one
+    number of epochs, so that it says what labels do, and the legend tells it where rows differ in it. Rows
+    that take the method apart are left to the tables. A line has two points at least.
     """
-    kept = (_commonest(sections, _network), _commonest(sections, _objective), _commonest(sections, _epochs))
-    several = len({_epochs(row) for section in sections for row in section.rows} - {""}) > 1
-    length = f", {counted(kept[2], 'epoch')}" if several else ""
+    drawn = _main_rows(sections)
+    lengths = _lengths(drawn)
+    several = len({_epochs(row) for _, row in drawn} - {""}) > 1
     found: dict[tuple[Method, str], dict[int, Point]] = {}
-    for section in sections:
-        for row in _main_rows(section, kept):
-            for column in _columns(row):
-                points = found.setdefault((row.method, column), {})
-                points[section.labels] = point(list(row.values(column).values()))
+    told: dict[str, Row] = {}
+    for labels, row in drawn:
+        if _epochs(row) != lengths[row.method] or told.setdefault(f"{labels} {row.method.name}", row) != row:
+            continue
+        for column in _columns(row):
+            found.setdefault((row.method, column), {})[labels] = point(list(row.values(column).values()))
     return [
         Line(
-            method.name if method is SUPERVISED else f"{method.name}{length}, {column}",
+            method.name
+            if method is SUPERVISED
+            else f"{method.name}{_said(lengths[method], several)}, {column}",
             points,
             _COLOURS[method.kind],
             style="-" if column.startswith(FINE_TUNED) else "--",
         )
-        for (method, column), points in found.items()
+        for (method, column), points in sorted(found.items(), key=lambda item: item[0][0].order)
         if len(points) > 1
     ]
+
+
+def _said(epochs: str, several: bool) -> str:
+    return f", {counted(epochs, 'epoch')}" if several and epochs else ""
+
+
+def _main_rows(sections: Sequence[Section]) -> list[tuple[int, Row]]:
+    """With their numbers of labels, those with the most seeds first."""
+    rows = [(section.labels, row) for section in sections for row in section.rows]
+    network, objective = (_commonest([row for _, row in rows], what) for what in (_network, _objective))
+    fitting = [
+        (labels, row)
+        for labels, row in rows
+        if row.method.kind in _COLOURS and _network(row) == network and _objective(row) in ("", objective)
+    ]
+    return sorted(fitting, key=lambda pair: -len(pair[1].seeds))
+
+
+def _lengths(rows: Sequence[tuple[int, Row]]) -> dict[Method, str]:
+    """Method → the epochs of its lines: those with which all methods together have the most points, so that
+    their lines compare; a method without a line of so many has others, those with which it has the most.
+    """
+    covered: dict[Method, dict[str, set[int]]] = {}
+    runs: dict[str, set[Path]] = {}
+    for labels, row in rows:
+        covered.setdefault(row.method, {}).setdefault(_epochs(row), set()).add(labels)
+        runs.setdefault(_epochs(row), set()).update(run.path for run in row.runs)
+
+    def best(methods: Sequence[Method]) -> str:
+        """Of equals those of more runs, then the most."""
+        lengths = {each for method in methods for each in covered[method]}
+        points = {each: sum(_points(covered[method], each) for method in methods) for each in lengths}
+        return max(lengths, key=lambda each: (points[each], len(runs[each]), float(each or 0)), default="")
+
+    common = best([method for method in covered if method is not SUPERVISED])
+    return {method: common if _points(of, common) else best([method]) for method, of in covered.items()}
+
+
+def _points(covered: Mapping[str, set[int]], epochs: str) -> int:
+    """Of a line, which has two at least."""
+    count = len(covered.get(epochs, ()))
+    return count if count > 1 else 0
 
 
 def _network(row: Row) -> str:
@@ -61,22 +106,11 @@ def _epochs(row: Row) -> str:
     return row.epochs if "epochs" in row.settings and row.method is not SUPERVISED else ""
 
 
-def _commonest(sections: Sequence[Section], what: Callable[[Row], str]) -> str:
-    """By runs, and of equals the one with more epochs; an objective of labels alone is none."""
-    rows = sorted((row for section in sections for row in section.rows), key=finite_epochs, reverse=True)
+def _commonest(rows: Sequence[Row], what: Callable[[Row], str]) -> str:
+    """By runs; an objective of labels alone is none."""
     counts = Counter(what(row) for row in rows for _ in row.runs)
     del counts[""]
     return next((value for value, _ in counts.most_common(1)), "")
-
-
-def _main_rows(section: Section, kept: tuple[str, str, str]) -> list[Row]:
-    network, objective, epochs = kept
-    rows: dict[str, Row] = {}
-    for row in sorted(section.rows, key=lambda row: -len(row.seeds)):
-        fitting = _network(row) == network and _objective(row) in ("", objective)
-        if row.method.kind in _COLOURS and fitting and _epochs(row) in ("", epochs):
-            rows.setdefault(row.method.name, row)
-    return sorted(rows.values(), key=lambda row: row.method.order)
 
 
 def _columns(row: Row) -> list[str]:
