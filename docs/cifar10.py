@@ -1,9 +1,10 @@
 """All runs behind docs/results/cifar10.md, and the page: `.venv/bin/python docs/cifar10.py cifar10.npz`.
 
 Hours of a GPU; so it can be stopped at any time and goes on, with several runs at a time (`--jobs`), and
-leaves a lent GPU in time (`--minutes`). After each run the page is written anew, and small copies of what it
-was made from are kept beside it, in docs/results/cifar10: what has its copy there is not repeated, on no
-machine. `--list` prints the commands and runs nothing.
+leaves a lent GPU in time (`--minutes`), with nothing half done where its disk goes, too (`--whole`). After
+each run the page is written anew, and small copies of what it was made from are kept beside it, in
+docs/results/cifar10: what has its copy there is not repeated, on no machine. `--list` prints the commands
+and runs nothing.
 """
 
 import argparse
@@ -16,9 +17,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -66,23 +67,57 @@ def missing(run: Run, out: Path) -> list[Evaluation]:
     return [each for each in left if each.protocols]
 
 
-def commands(run: Run, data: str, out: Path) -> Iterator[list[str]]:
-    """What is still to be done, as arguments of semppl; looked up only when its turn comes."""
+@dataclass(frozen=True)
+class Command:
+    """One process; those of one kind take as long for each of their epochs."""
+
+    arguments: list[str]
+    """Of semppl."""
+    kind: str
+    epochs: int
+
+
+def commands(run: Run, data: str, out: Path) -> list[Command]:
+    """What is still to be done, in order."""
     path = out / run.name
-    if todo := missing(run, out):
-        goes_on = (path / "config.yaml").is_file()
-        yield ["pretrain", *(["--resume"] if goes_on else [data, *run.train.split()]), "--out", str(path)]
-    for each in todo:
-        yield ["evaluate", str(path), *each.words()]
+    todo = missing(run, out)
+    if not todo:
+        return []
+    goes_on = (path / "config.yaml").is_file()
+    train = [*(["--resume"] if goes_on else [data, *run.train.split()]), "--out", str(path)]
+    return [
+        Command(["pretrain", *train], "resume" if goes_on else "pretrain", run.epochs),
+        *(Command(["evaluate", str(path), *each.words()], each.kind, each.epochs) for each in todo),
+    ]
+
+
+class Pace:
+    """How long commands took here, so that it can be said how long another one will take."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, float]] = {}
+
+    def note_(self, command: Command, seconds: float) -> None:
+        """The longest of its kind counts, for its start matters least; of equally long ones the slowest."""
+        seen = (command.epochs, seconds / command.epochs)
+        self._seen[command.kind] = max(seen, self._seen.get(command.kind, seen))
+
+    def expected(self, command: Command) -> float:
+        """Seconds; nothing is known of a kind that has not been seen."""
+        _, seconds = self._seen.get(command.kind, (0, 0.0))
+        return command.epochs * seconds
 
 
 class Workshop:
     """Runs some at a time, until it is told to stop."""
 
-    def __init__(self, data: str, out: Path, end: float = math.inf) -> None:
-        """`end` is when it stops by itself, by the clock that counts seconds."""
+    def __init__(self, data: str, out: Path, end: float = math.inf, *, whole: bool = False) -> None:
+        """`end` is when it stops by itself, by the clock that counts seconds; `whole`: nothing begins that
+        would not be finished then.
+        """
         self.failed, self.stopped = list[str](), False
-        self._data, self._out, self._end = data, out, end
+        self._data, self._out, self._end, self._whole = data, out, end, whole
+        self._pace = Pace()
         self._lock, self._page = threading.Lock(), threading.Lock()
         self._children: set[subprocess.Popen[bytes]] = set()
 
@@ -103,17 +138,22 @@ class Workshop:
     def work(self, run: Run) -> None:
         """Its commands one after the other. A training that fails ends it, an evaluation does not."""
         try:
-            for arguments in commands(run, self._data, self._out):
-                status = self._call(run, arguments)
-                if status is None or (status and arguments[0] == "pretrain"):
+            todo = commands(run, self._data, self._out)
+            left = self._end - time.monotonic()
+            if self._whole and sum(map(self._pace.expected, todo)) > left:
+                print(f"{run.name}: left for another time, it needs more than {left:.0f} s", flush=True)
+                return
+            for command in todo:
+                status = self._call(run, command)
+                if status is None or (status and command.arguments[0] == "pretrain"):
                     return
             self.write_page()
         except OSError as error:
             self._fail(f"{run.name}: {error}")
 
-    def _call(self, run: Run, arguments: list[str]) -> int | None:
+    def _call(self, run: Run, command: Command) -> int | None:
         """The status; None where we were told to stop. All that is said goes to a log."""
-        began, file = time.monotonic(), self._out / f"{run.name}.log"
+        began, file, arguments = time.monotonic(), self._out / f"{run.name}.log", command.arguments
         self.look()
         if self.stopped:
             return None
@@ -133,8 +173,11 @@ class Workshop:
             self._children.discard(child)
         if self.stopped and status:
             return None
-        print(f"{run.name}: {arguments[0]}, status {status}, {time.monotonic() - began:.0f} s", flush=True)
-        if status:
+        seconds = time.monotonic() - began
+        print(f"{run.name}: {arguments[0]}, status {status}, {seconds:.0f} s", flush=True)
+        if not status:
+            self._pace.note_(command, seconds)
+        else:
             self._fail(f"{run.name}: semppl {shlex.join(arguments)} failed, see {file}")
         return status
 
@@ -192,7 +235,7 @@ def print_commands(chosen: Sequence[Run], data: str, out: Path) -> None:
 def work_through(chosen: Sequence[Run], flags: argparse.Namespace) -> list[str]:
     """Some at a time, in their order; gives what failed."""
     flags.out.mkdir(parents=True, exist_ok=True)
-    workshop = Workshop(flags.data, flags.out, time.monotonic() + 60 * flags.minutes)
+    workshop = Workshop(flags.data, flags.out, time.monotonic() + 60 * flags.minutes, whole=flags.whole)
     with ThreadPoolExecutor(flags.jobs) as pool:
         jobs = [pool.submit(workshop.work, run) for run in chosen]
         busy = True
@@ -218,6 +261,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     parser.add_argument("--only", nargs="+", default=["*"], help="names of runs, * for any letters")
     parser.add_argument("--minutes", type=float, default=math.inf, help="stop after so many")
+    parser.add_argument(
+        "--whole", action="store_true", help="begin no run that would not be finished by then"
+    )
     parser.add_argument("--list", action="store_true", help="print all commands, and run nothing")
     flags = parser.parse_args(words)
     chosen = [run for run in runs() if any(fnmatchcase(run.name, each) for each in flags.only)]

@@ -13,6 +13,8 @@ LABELS = {
 SEEDS = (0, 1, 2)
 # that of the published rows
 PUBLISHED_NETWORK = "--encoder wrn28-2"
+# epochs of the presets
+LONG = 200
 # half as long as the presets, so that there can be twice as many rows. The target follows as it would by
 # itself in so many steps
 SHORT = "--epochs 100 --method.target-decay 0.992 --speed compile"
@@ -51,6 +53,21 @@ class Evaluation:
             *(["--name", self.name] if self.name else []),
         ]
 
+    @property
+    def kind(self) -> str:
+        """Those of one kind take as long for each of their epochs."""
+        return " ".join((*self.protocols, *(word for word in self.flags.split() if word == "--consistency")))
+
+    @property
+    def epochs(self) -> int:
+        """Of training, where it says how many; else it counts as one."""
+        return _epochs(self.flags, 1)
+
+
+def _epochs(flags: str, usual: int) -> int:
+    words = flags.split()
+    return int(words[words.index("--epochs") + 1]) if "--epochs" in words else usual
+
 
 FROZEN = Evaluation(("knn", "linear"))
 CONSISTENT = Evaluation(("finetune",), "--consistency --epochs 150", "consistency")
@@ -67,6 +84,11 @@ class Run:
     train: str
     """Flags of pretrain."""
     evaluations: tuple[Evaluation, ...]
+
+    @property
+    def epochs(self) -> int:
+        """Of pre-training."""
+        return _epochs(self.train, LONG)
 
     @property
     def files(self) -> set[str]:

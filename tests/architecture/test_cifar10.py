@@ -174,19 +174,19 @@ def test_every_switch_has_a_row_that_differs_in_it_alone(grid):
 def test_what_is_finished_is_not_repeated(script, one, out):
     assert script.missing(one, out) == list(one.evaluations)
     path = put(out, one, "knn.json", "finetune-consistency.json")
-    assert list(script.commands(one, "c.npz", out)) == [
+    assert [each.arguments for each in script.commands(one, "c.npz", out)] == [
         ["pretrain", "--resume", "--out", str(path)],
         ["evaluate", str(path), "--protocol", "linear"],
     ], "the protocol that is there would be refused"
     put(out, one, "linear.json")
-    assert list(script.commands(one, "c.npz", out)) == []
+    assert script.commands(one, "c.npz", out) == []
 
 
 def test_a_copy_counts_where_it_is_complete_for_it_has_no_weights(script, one, out):
     put(script.KEPT, one, "knn.json", "linear.json")
     assert script.missing(one, out) == list(one.evaluations)
     first, *_ = script.commands(one, "c.npz", out)
-    assert first == ["pretrain", "c.npz", *one.train.split(), "--out", str(out / "one")]
+    assert first.arguments == ["pretrain", "c.npz", *one.train.split(), "--out", str(out / "one")]
     put(out, one, "knn.json")
     put(script.KEPT, one, "finetune-consistency.json")
     assert script.missing(one, out) == []
@@ -214,6 +214,54 @@ def test_a_failed_training_ends_its_run_a_failed_evaluation_does_not(script, one
     assert [each[0] for each in made.calls] == ["pretrain", "evaluate", "evaluate"]
     assert len(workshop.failed) == 2
     assert "--protocol knn linear failed" in workshop.failed[-1]
+
+
+def test_epochs_of_a_command_are_those_that_it_says(grid, script, out):
+    runs = {run.name: script.commands(run, "c.npz", out) for run in grid.runs()}
+    for run in grid.runs():
+        assert runs[run.name][0].epochs == config_of(run).epochs, run.name
+    assert [(each.kind, each.epochs) for each in runs["semppl-250-short-seed2"]] == [
+        ("pretrain", 100),
+        ("knn linear", 1),
+        ("finetune --consistency", 150),
+        ("finetune --consistency", 450),
+    ]
+
+
+def test_the_longest_command_of_its_kind_tells_how_long_others_take(script):
+    pace = script.Pace()
+    long, short, other = (
+        script.Command([], kind, epochs) for kind, epochs in (("a", 100), ("a", 1), ("b", 9))
+    )
+    assert pace.expected(long) == 0.0
+    pace.note_(short, 40.0)
+    pace.note_(long, 300.0)
+    pace.note_(short, 40.0)
+    assert (pace.expected(long), pace.expected(short), pace.expected(other)) == (300.0, 3.0, 0.0)
+    pace.note_(long, 400.0)
+    pace.note_(long, 200.0)
+    assert pace.expected(long) == 400.0
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_where_nothing_may_be_half_done_only_what_fits_begins(script, one, out, made, monkeypatch, whole):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(script.time, "monotonic", lambda: clock.now)
+
+    def does(arguments):
+        clock.now += 300.0 if arguments[0] == "pretrain" else 50.0
+        return 0
+
+    made.does = does
+    workshop = script.Workshop("c.npz", out, end=1000.0, whole=whole)
+    for _ in range(3):  # the first takes 400 s, and so would the others
+        workshop.work(one)
+    begun = [each[0] for each in made.calls if each[0] != "report"]
+    assert begun.count("pretrain") == (2 if whole else 3)
+    assert begun[:3] == ["pretrain", "evaluate", "evaluate"]
+    made.calls.clear()
+    workshop.work(replace(one, train=f"{one.train} --epochs 20"))
+    assert bool(made.calls) == whole, "30 s and 100 fit into the 200 that nothing was begun in"
 
 
 def test_a_log_that_cannot_be_written_is_one_line(script, one, out, made):
