@@ -69,7 +69,9 @@ def missing(run: Run, out: Path) -> list[Evaluation]:
 
 @dataclass(frozen=True)
 class Command:
-    """One process; those of one kind take as long for each of their epochs."""
+    """One process; those of one kind take as long for each of their epochs. A training that goes on is of
+    none, for it is not known how much of it is left.
+    """
 
     arguments: list[str]
     """Of semppl."""
@@ -86,7 +88,7 @@ def commands(run: Run, data: str, out: Path) -> list[Command]:
     goes_on = (path / "config.yaml").is_file()
     train = [*(["--resume"] if goes_on else [data, *run.train.split()]), "--out", str(path)]
     return [
-        Command(["pretrain", *train], "resume" if goes_on else "pretrain", run.epochs),
+        Command(["pretrain", *train], "" if goes_on else run.kind, run.epochs),
         *(Command(["evaluate", str(path), *each.words()], each.kind, each.epochs) for each in todo),
     ]
 
@@ -99,6 +101,8 @@ class Pace:
 
     def note_(self, command: Command, seconds: float) -> None:
         """The longest of its kind counts, for its start matters least; of equally long ones the slowest."""
+        if not command.kind:
+            return
         seen = (command.epochs, seconds / command.epochs)
         self._seen[command.kind] = max(seen, self._seen.get(command.kind, seen))
 
@@ -139,9 +143,12 @@ class Workshop:
         """Its commands one after the other. A training that fails ends it, an evaluation does not."""
         try:
             todo = commands(run, self._data, self._out)
+            if not todo:
+                return
             left = self._end - time.monotonic()
-            if self._whole and sum(map(self._pace.expected, todo)) > left:
-                print(f"{run.name}: left for another time, it needs more than {left:.0f} s", flush=True)
+            needed = sum(map(self._pace.expected, todo))
+            if self._whole and needed > left > 0:
+                print(f"{run.name}: needs about {needed:.0f} s of {left:.0f}, for another time", flush=True)
                 return
             for command in todo:
                 status = self._call(run, command)
@@ -262,13 +269,17 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", default=["*"], help="names of runs, * for any letters")
     parser.add_argument("--minutes", type=float, default=math.inf, help="stop after so many")
     parser.add_argument(
-        "--whole", action="store_true", help="begin no run that would not be finished by then"
+        "--whole",
+        action="store_true",
+        help="begin no run that would not be finished by then, once one of its kind was timed",
     )
     parser.add_argument("--list", action="store_true", help="print all commands, and run nothing")
     flags = parser.parse_args(words)
     chosen = [run for run in runs() if any(fnmatchcase(run.name, each) for each in flags.only)]
     if flags.jobs < 1 or not flags.minutes >= 0:
         parser.error("--jobs must be at least 1, and --minutes at least 0")
+    if flags.whole and math.isinf(flags.minutes):
+        parser.error("--whole needs --minutes")
     if not chosen:
         parser.error(f"--only {shlex.join(flags.only)}: no run has such a name, see --list")
     if flags.list:

@@ -1,5 +1,6 @@
 """Every run on docs/results/cifar10.md, with its flags and evaluations; docs/cifar10.py makes them."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -56,12 +57,16 @@ class Evaluation:
     @property
     def kind(self) -> str:
         """Those of one kind take as long for each of their epochs."""
-        return " ".join((*self.protocols, *(word for word in self.flags.split() if word == "--consistency")))
+        return " ".join((*self.protocols, _without_numbers(self.flags))).strip()
 
     @property
     def epochs(self) -> int:
         """Of training, where it says how many; else it counts as one."""
         return _epochs(self.flags, 1)
+
+
+def _without_numbers(flags: str) -> str:
+    return re.sub(r"--(epochs|labels-per-class|seed) \S+", "", flags).strip()
 
 
 def _epochs(flags: str, usual: int) -> int:
@@ -84,6 +89,11 @@ class Run:
     train: str
     """Flags of pretrain."""
     evaluations: tuple[Evaluation, ...]
+
+    @property
+    def kind(self) -> str:
+        """What decides on how long an epoch takes, as for evaluations: the network."""
+        return " ".join(("pretrain", *re.findall(r"--encoder \S+", self.train)))
 
     @property
     def epochs(self) -> int:

@@ -206,7 +206,7 @@ def _ablate(verb: Ablate, command: str) -> None:
     tables = tables_of(verb.table)
     if verb.data in TABLES and not Path(verb.data).exists():
         joined = ",".join((*tables, verb.data))
-        raise UserError(f"several tables are joined by commas: semppl ablate {joined} DATA")
+        raise UserError(f"several tables are joined by commas: semppl ablate {joined}")
     from semppl.ablate.run import run_ablate
 
     named = verb.data or verb.config.source

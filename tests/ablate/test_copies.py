@@ -8,6 +8,7 @@ from semppl.ablate.cell import score_of
 from semppl.ablate.copies import Copies
 from semppl.config import to_yaml
 from semppl.core.errors import UserError
+from semppl.core.lock import in_use
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_a_copy_that_is_there_is_not_made_again(cell, copies, tmp_path):
 def test_without_a_folder_nothing_is_kept(cell, tmp_path):
     nothing = Copies(None, tmp_path / "out")
     nothing.keep_([cell])
-    assert (nothing.of(cell), nothing.score(cell), nothing.attempt_(cell)) == (None, None, "")
+    assert (nothing.of(cell), nothing.score(cell), nothing.attempt_([cell])) == (None, None, "")
 
 
 def test_anything_else_in_the_place_of_a_copy_is_refused(cell, copies, tmp_path):
@@ -63,9 +64,34 @@ def test_anything_else_in_the_place_of_a_copy_is_refused(cell, copies, tmp_path)
         copies.of(cell)
 
 
-def test_places_that_cannot_hold_copies_are_refused_before_anything_is_trained(tmp_path):
-    with pytest.raises(UserError, match=r"--keep .*out holds the runs themselves"):
-        Copies(tmp_path / "more" / ".." / "out", tmp_path / "out")
+@pytest.mark.parametrize("place", ["out", "more/../out", ".", "..", "run", "run/more/kept"])
+def test_places_that_cannot_hold_copies_are_refused_before_anything_is_trained(tmp_path, place):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").touch()
+    words = (
+        r"lies in the run .*/run: choose" if place.startswith("run") else "holds the runs themselves: choose"
+    )
+    with pytest.raises(UserError, match=rf"^--keep .* {words}"):
+        Copies(tmp_path / place, tmp_path / "out")
+
+
+def test_a_place_that_cannot_be_written_or_is_in_use_is_refused_with_its_flag(tmp_path, copies):
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="file is a file: choose another --keep"):
-        Copies(tmp_path / "file" / "kept", tmp_path / "out")
+    with (
+        pytest.raises(UserError, match=r"cannot write to .*file/kept \(.*\): choose another --keep"),
+        Copies(tmp_path / "file" / "kept", tmp_path / "out").locked(),
+    ):
+        pass
+    with copies.locked():
+        assert in_use(tmp_path / "kept")
+    assert not (tmp_path / "kept").exists(), "nothing was put there"
+    with Copies(None, tmp_path / "out").locked():
+        assert not in_use(tmp_path / "out")
+
+
+def test_what_lies_in_the_place_of_a_copy_is_looked_at_though_it_points_nowhere(cell, copies, tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / cell.name).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UserError, match="is no copy that --keep made"):
+        copies.of(cell)
+    assert "is no copy that --keep made" in copies.attempt_([cell])

@@ -141,6 +141,52 @@ def test_a_copy_of_another_run_is_refused_whatever_may_be_overwritten(make, shel
         foreign_cells([plan], shelf, copies, overwrite=overwrite)
 
 
+def keep(cell, dataset, tmp_path):
+    """A copy of a finished cell, which is gone itself."""
+    begin(cell, dataset)
+    finish(cell)
+    copies = Copies(tmp_path / "kept", tmp_path / "out")
+    copies.keep_([cell])
+    rmtree(cell.path)
+    return copies
+
+
+def test_a_cell_with_a_copy_needs_no_place(make, shelf, tmp_path):
+    plan = make()
+    copies = keep(plan.cells[0], shelf.get(plan.base), tmp_path)
+    begin(make(epochs=3.0).cells[0], shelf.get(plan.base))
+    assert foreign_cells([plan], shelf, copies, overwrite=False) == []
+    rmtree(plan.cells[0].path)
+    plan.cells[0].path.mkdir()
+    (plan.cells[0].path / "thesis.tex").touch()
+    assert foreign_cells([plan], shelf, copies, overwrite=False) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("split.sha256", "", r"is a damaged copy \(IndexError\)"),
+        ("metrics.jsonl", b"\xff", r"is a damaged copy \(UnicodeDecodeError\)"),
+        ("metrics.jsonl", '{"step": 6, "pseudo/right_by_votes": [1]}\n', r"is a damaged copy \(KeyError\)"),
+        ("metrics.jsonl", None, "is a copy without the results of a cell"),
+        ("evaluations/linear.json", "{}", "is a copy without the results of a cell"),
+        ("config.yaml", "{", r"config\.yaml is no valid YAML .*\(it is a copy"),
+    ],
+)
+def test_a_damaged_copy_is_named(make, shelf, tmp_path, file, content, words):
+    plan = make(flags=AblateFlags(seeds=2))
+    copies = keep(plan.cells[-1], shelf.get(plan.cells[-1].config), tmp_path)
+    place = tmp_path / "kept" / plan.cells[-1].name / file
+    if content is None:
+        place.unlink()
+    else:
+        place.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(
+        UserError, match=rf"positives-0-seed1.* ?{words}.*move it away, or choose another --keep"
+    ):
+        foreign_cells([plan], shelf, copies, overwrite=False)
+
+
 def test_another_split_or_other_images_are_refused_too(make, shelf):
     plan = make()
     cell, dataset = plan.cells[0], shelf.get(plan.base)

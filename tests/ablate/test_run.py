@@ -10,17 +10,12 @@ from tests.ablate.stubs import finish
 from tests.conftest import tiny_config
 
 import semppl.ablate.run as module
-from semppl.ablate.cell import Cell, Score
-from semppl.ablate.conclusion import show
+from semppl.ablate.cell import Cell
 from semppl.ablate.pool import End
 from semppl.ablate.run import count_steps, run_ablate
 from semppl.ablate.settings import AblateFlags
-from semppl.ablate.summary import Summary
-from semppl.ablate.tables import build_table
 from semppl.config import to_yaml
 from semppl.core.errors import RunError, UserError
-from semppl.presets import digits
-from semppl.resolve import resolved
 from semppl.train.interrupt import Interrupted
 from semppl.train.progress import StageProgress
 
@@ -168,6 +163,44 @@ def test_cells_that_were_finished_before_are_kept_when_that_is_asked_for(go, tmp
     assert len(list((tmp_path / "kept").glob("*-seed*"))) == 5
 
 
+def test_a_copy_counts_more_than_another_training_of_its_cell(go, tmp_path):
+    kept = AblateFlags(out=tmp_path / "out", keep=tmp_path / "kept")
+    found = go(flags=kept)
+    for file in (tmp_path / "out").glob("*/evaluations/linear.json"):
+        file.write_text(file.read_text().replace('"value": 9', '"value": 1'))
+    assert go(work=never, flags=kept) == found
+
+
+def test_a_page_beside_cells_that_are_replaced_goes_though_the_new_one_is_kept_elsewhere(go, tmp_path):
+    out = tmp_path / "out"
+    go(flags=AblateFlags(out=out))
+    kept = AblateFlags(out=out, keep=tmp_path / "kept", overwrite=True)
+    go(changes={"epochs": 3.0}, flags=kept)
+    assert not list(out.glob("parts.*"))
+    assert (tmp_path / "kept" / "parts.md").exists()
+
+
+def test_somebodys_file_in_the_place_of_any_page_is_named_with_the_flag_that_chose_it(go, tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "alpha.md").write_text("mine")
+    with pytest.raises(
+        UserError, match=r"kept/alpha\.md is there already and not ours: choose another --keep"
+    ):
+        go("parts,alpha", flags=AblateFlags(out=tmp_path / "out", keep=tmp_path / "kept"))
+    assert go.trained == []
+
+
+def test_how_long_an_evaluation_takes_is_not_asked_of_copies_from_elsewhere(go, tmp_path):
+    kept = AblateFlags(out=tmp_path / "out", keep=tmp_path / "kept")
+    go(flags=kept)
+    rmtree(tmp_path / "out")
+    rmtree(tmp_path / "kept" / "default-seed0")
+    go(flags=kept)
+    assert (
+        "1 cell to go, one at a time: about 5 s for start and measured steps; reading" in go.text.getvalue()
+    )
+
+
 def test_a_copy_that_cannot_be_made_is_said_at_once_loses_no_cell_and_fails_at_the_end(
     go, tmp_path, monkeypatch
 ):
@@ -179,6 +212,7 @@ def test_a_copy_that_cannot_be_made_is_said_at_once_loses_no_cell_and_fails_at_t
     with pytest.raises(RunError, match="disk full"):
         go(flags=kept)
     assert go.trained == ["default-seed0", "labels-given-seed0", "positives-0-seed0"]
+    assert "written: " in go.text.getvalue(), "what is known is shown"
     assert (
         "positives-0-seed0: done after 1 s (3 of 3), no copies for --keep (disk full)" in go.text.getvalue()
     )
@@ -314,25 +348,6 @@ def test_the_progress_goes_by_what_is_still_to_do(go, monkeypatch):
     with pytest.raises(RunError):
         go(work=work)
     assert seen == [(6, 36), (6, 30), (12, 30), (18, 30), (24, 30), (30, 30)]
-
-
-@pytest.mark.parametrize("table", ["base", "labels", "parts", "epochs", "queue", "alpha", "voting"])
-def test_tables_fit_into_80_columns_with_every_number_whole(table):
-    base = resolved(digits(), image_size=8, num_images=1437, num_classes=10)
-    per_class = (1, 2, 4, 10, 25) if table == "labels" else ()
-    built = build_table(table, base, per_class)
-    scores = {
-        (row.name, seed): Score(10.0 + 25 * seed + i, 11.0 + 26 * seed, 12.0 + 27 * seed, 1.0, {}, "")
-        for i, row in enumerate(built.rows)
-        for seed in range(3)
-    }
-    out = io.StringIO()
-    show(Summary(built, range(3), scores), per_class, Console(file=out, width=80))
-    lines = [line for line in out.getvalue().splitlines() if line[:1] == "│"]
-    assert len(lines) == (len(per_class) or len(built.rows)), "no cell is folded"
-    assert max(len(line) for line in lines) <= 80
-    assert "│ 35.0 ± 25.0 │" in lines[0]
-    assert "39.0 ± 27.0" in lines[0]
 
 
 def test_the_learning_curve_is_drawn(go, tmp_path, npz):

@@ -226,6 +226,10 @@ def test_epochs_of_a_command_are_those_that_it_says(grid, script, out):
         ("finetune --consistency", 150),
         ("finetune --consistency", 450),
     ]
+    assert runs["semppl-250-wrn-short-seed0"][0].kind == "pretrain --encoder wrn28-2"
+    kinds = [each.kind for each in runs["semppl-250-short-seed1"]]
+    assert len(kinds) == len(set(kinds)), "plain fine-tuning is no measure of that with confident answers"
+    assert len({each.kind for each in runs["supervised-seed1"][1:]}) == 1, "labels make no other kind"
 
 
 def test_the_longest_command_of_its_kind_tells_how_long_others_take(script):
@@ -241,6 +245,25 @@ def test_the_longest_command_of_its_kind_tells_how_long_others_take(script):
     pace.note_(long, 400.0)
     pace.note_(long, 200.0)
     assert pace.expected(long) == 400.0
+    unknown = script.Command([], "", 100)
+    pace.note_(unknown, 7.0)
+    assert pace.expected(unknown) == 0.0, "how much of a training was left is not known"
+
+
+def test_a_training_that_goes_on_tells_nothing_and_a_command_that_fails_neither(script, one, out, made):
+    path = put(out, one)
+    first, *_ = script.commands(one, "c.npz", out)
+    assert (first.arguments, first.kind) == (["pretrain", "--resume", "--out", str(path)], "")
+    made.does = lambda arguments: 1
+    workshop = script.Workshop("c.npz", out)
+    workshop.work(one)
+    assert all(workshop._pace.expected(each) == 0.0 for each in script.commands(one, "c.npz", out))
+
+
+def test_what_is_finished_is_not_said_to_wait(script, one, out, made, capsys):
+    put(script.KEPT, one, *one.files)
+    script.Workshop("c.npz", out, end=0.0, whole=True).work(one)
+    assert (made.calls, capsys.readouterr().out) == ([], "")
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -321,6 +344,7 @@ def test_the_page_takes_whatever_has_more_results_and_stays_one_of_copies(
         (["c.npz"], "c.npz: no such file"),
         (["{data}", "--jobs", "0"], "--jobs must be at least 1"),
         (["{data}", "--minutes", "nan"], "--minutes at least 0"),
+        (["{data}", "--whole"], "--whole needs --minutes"),
         (["{data}", "--only", "nothing*"], "--only 'nothing*': no run has such a name"),
     ],
 )
@@ -339,9 +363,18 @@ def test_the_status_says_whether_something_failed_and_time_that_is_up_starts_not
 ):
     monkeypatch.chdir(out.parent)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
+    asked = []
+    workshop = script.Workshop
+
+    def made_workshop(*arguments, whole):
+        asked.append(whole)
+        return workshop(*arguments, whole=whole)
+
+    monkeypatch.setattr(script, "Workshop", made_workshop)
     Path("data.npz").touch()
+    script.main(["data.npz", "--out", "out", "--minutes", "0", "--whole"])
     script.main(["data.npz", "--out", "out", "--minutes", "0"])
-    assert (made.calls, list(out.iterdir())) == ([], [])
+    assert (made.calls, list(out.iterdir()), asked) == ([], [], [True, False])
     made.does = lambda arguments: 1
     with pytest.raises(SystemExit, match="1"):
         script.main(["data.npz", "--out", "out"])

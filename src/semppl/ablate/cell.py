@@ -14,6 +14,7 @@ from semppl.core.trust import counts_at_the_end
 from semppl.protocols.settings import EvaluateFlags
 from semppl.report.gaps import Damaged
 from semppl.report.lenient import finite, kept_mark, read_json
+from semppl.report.versions import versions
 
 PROTOCOLS: Final = ("knn", "linear")
 LOG: Final = "log.txt"
@@ -77,7 +78,7 @@ def score_of(cell: Cell) -> Score | None:
     if found is None:
         return None
     knn, linear = found
-    rows = cell.run.read_metrics()
+    rows, made_on = cell.run.read_metrics(), environment_of(cell.run)
     training = finite(kept_mark(cell.path).get("training_seconds"))  # a copy has some of the lines alone
     if training is None:
         training = training_seconds(rows, cell.config.images_per_step)
@@ -87,7 +88,7 @@ def score_of(cell: Cell) -> Score | None:
         pseudo=pseudo_accuracy(rows, cell.config.steps_of(1, cell.num_images)),
         minutes=(training + knn["seconds"] + linear["seconds"]) / 60,
         protocols={"linear": linear["protocol"], "k-NN": knn["protocol"]},
-        versions=_versions(cell.run),
+        versions=", ".join(filter(None, (versions(made_on), str(made_on.get("device") or "")))),
     )
 
 
@@ -114,14 +115,6 @@ def environment_of(run: RunDirectory) -> dict[str, Any]:
     with suppress(Damaged):
         return read_json(run.environment)
     return {}
-
-
-def _versions(run: RunDirectory) -> str:
-    known = environment_of(run)
-    packages = known.get("packages")
-    named = {"Python": known.get("python"), **(packages if isinstance(packages, Mapping) else {})}
-    said = [f"{name} {version}" for name, version in named.items() if version]
-    return ", ".join([*said, *([str(known["device"])] if known.get("device") else [])])
 
 
 def _evaluations(cell: Cell) -> list[dict[str, Any]] | None:

@@ -22,6 +22,7 @@ from semppl.ablate.summary import NARROW, SPARE, Summary, directions, headline, 
 from semppl.config import Config
 from semppl.core.counted import counted
 from semppl.differing import decisive
+from semppl.report.table.portable import everywhere
 from semppl.train.progress import print_table
 
 
@@ -43,7 +44,7 @@ def conclude(
     drawn = bool(per_class and found) and draw_curve(summary, per_class, files.picture)
     facts = Facts(
         command=command,
-        configuration=asdict(plan.base),
+        configuration=everywhere(asdict(plan.base)),
         sha256=_digest(plan.base),
         main=main_values(plan.base),
         cells={key: cell.name for key, cell in plan.grid.items()},
@@ -54,8 +55,8 @@ def conclude(
     )
     everything = content(summary, facts)
     if found:
-        files.write(page(summary, facts), everything)
         show(summary, per_class, console)
+        files.write(page(summary, facts), everything)
         console.print(f"written: {files.page} and {files.data.name}", highlight=False, soft_wrap=True)
     return everything
 

@@ -4,12 +4,15 @@ written again where the runs are not. No torch here.
 
 import os
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, final
 
 from semppl.ablate.cell import Cell, Score, score_of
 from semppl.core.errors import RunError, UserError
+from semppl.core.lock import locked
+from semppl.core.rundir import RunDirectory
 from semppl.report.collect import collect
 from semppl.report.table.keep import keep_, records_of
 from semppl.report.table.record import is_record
@@ -23,13 +26,19 @@ class Copies:
 
     def __init__(self, folder: Path | None, out: Path) -> None:
         """`out` holds the runs themselves."""
+        self._folder = folder
         if folder is not None:
-            if folder.resolve() == out.resolve():
+            place, runs = folder.resolve(), out.resolve()
+            if place in (runs, *runs.parents):
                 raise UserError(
                     f"--keep {folder} holds the runs themselves: choose a folder for copies alone"
                 )
-            records_of([], folder)  # refuses a file
-        self._folder = folder
+            if run := next((each for each in (place, *place.parents) if RunDirectory(each).exists), None):
+                raise UserError(f"--keep {folder} lies in the run {run}: choose another folder")
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Nobody else copies to the folder meanwhile; one that cannot be written is refused."""
+        return nullcontext() if self._folder is None else locked(self._folder, "--keep")
 
     def of(self, cell: Cell) -> Cell | None:
         """The copy, as a cell that lies elsewhere; anything else in its place is refused."""
@@ -52,12 +61,10 @@ class Copies:
         if runs := [collect(cell.path) for cell in finished if self.of(cell) is None]:
             keep_(records_of(runs, self._folder))
 
-    def attempt_(self, cell: Cell) -> str:
-        """The same of one cell, while others are trained and must not be lost: what went wrong, as the end of
-        a line. Whoever calls this tries again at the end.
-        """
+    def attempt_(self, finished: Iterable[Cell]) -> str:
+        """The same where more than copies is at stake: what went wrong, in words, or nothing."""
         try:
-            self.keep_([cell])
+            self.keep_(finished)
         except (RunError, UserError) as error:
-            return f", {error}"
+            return str(error)
         return ""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, final
 
-from semppl.core.errors import UserError
+from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import write_text
 
 MADE_BY: Final = "semppl ablate"
@@ -15,10 +15,13 @@ MADE_BY: Final = "semppl ablate"
 
 @final
 class TableFiles:
-    """OUT/TABLE.md, the same as data, and a picture that belongs to the page."""
+    """TABLE.md in a folder, the same as data, and a picture that belongs to the page; `flag` chose the
+    folder.
+    """
 
-    def __init__(self, out: Path, table: str) -> None:
-        self.page, self.data, self.picture = (out / f"{table}.{kind}" for kind in ("md", "json", "png"))
+    def __init__(self, folder: Path, table: str, flag: str = "--out") -> None:
+        self.page, self.data, self.picture = (folder / f"{table}.{kind}" for kind in ("md", "json", "png"))
+        self._flag = flag
 
     def require_ours(self) -> None:
         """Refuse a place where the table would be in somebody's way."""
@@ -26,13 +29,18 @@ class TableFiles:
             said_in = self.page if file == self.picture else file  # a picture cannot say whose it is
             if file.exists() and MADE_BY not in _text(said_in):
                 raise UserError(
-                    f"{file} is there already and not ours: choose another --out, or use --overwrite"
+                    f"{file} is there already and not ours: choose another {self._flag}, or use --overwrite"
                 )
 
     def write(self, page: str, content: Mapping[str, Any]) -> None:
         """Both, each as a whole."""
-        write_text(self.page, page)
-        write_text(self.data, json.dumps(content, indent=1, allow_nan=False) + "\n")
+        try:
+            write_text(self.page, page)
+            write_text(self.data, json.dumps(content, indent=1, allow_nan=False) + "\n")
+        except OSError as error:
+            raise RunError(
+                f"{self.page} cannot be written ({error.strerror}): make room, or choose another {self._flag}"
+            ) from error
 
     def shows(self, cell: str) -> bool:
         """Whether it has the numbers of a cell."""
@@ -47,7 +55,9 @@ class TableFiles:
             try:
                 file.unlink(missing_ok=True)
             except OSError as error:
-                raise UserError(f"cannot remove {file} ({error.strerror}): choose another --out") from error
+                raise UserError(
+                    f"cannot remove {file} ({error.strerror}): choose another {self._flag}"
+                ) from error
 
 
 def _text(file: Path) -> str:

@@ -92,8 +92,8 @@ def plan_cells(config: Config, name: str, flags: AblateFlags, out: Path, dataset
 
 
 def foreign_cells(plans: Sequence[Plan], shelf: Shelf, copies: Copies, *, overwrite: bool) -> list[Cell]:
-    """Cells in whose place another run is: refused, unless they may be overwritten. A copy of another run is
-    refused in any case.
+    """Cells in whose place another run is: refused, unless they may be overwritten. A cell of which there is
+    a copy needs no place; a copy of another run is refused in any case.
 
     The data of every cell that is there already is read again and compared, finished or not; of the others
     that of the first seed is, so that what it lacks is known now.
@@ -101,10 +101,13 @@ def foreign_cells(plans: Sequence[Plan], shelf: Shelf, copies: Copies, *, overwr
     foreign = []
     first = {plan.grid[row.name, plan.seeds[0]].name for plan in plans for row in plan.table.rows}
     for cell in sorted(cells_of(plans), key=lambda cell: str(data_of(cell.config))):
-        there, copy = cell.run.exists, copies.of(cell)
+        if (copy := copies.of(cell)) is not None:
+            _require_usable(copy, shelf.get(cell.config))
+            continue
+        there = cell.run.exists
         if not there:
             cell.run.require_free(overwrite=False, resumable=False)
-        if there or copy is not None or cell.name in first:
+        if there or cell.name in first:
             dataset = shelf.get(cell.config)
             if final_exam(dataset, most=1) is None:
                 raise UserError(
@@ -115,16 +118,18 @@ def foreign_cells(plans: Sequence[Plan], shelf: Shelf, copies: Copies, *, overwr
                 if not overwrite:
                     raise UserError(f"{problem} (another --out keeps it, --overwrite replaces it)")
                 foreign.append(cell)
-            if copy is not None:
-                _require_usable(copy, dataset)
     return foreign
 
 
 def _require_usable(copy: Cell, dataset: Dataset) -> None:
-    """Refuse one of another run, or without what a table shows."""
-    if (problem := _difference(copy, dataset)) is not None:
+    """Refuse one of another run, one that is damaged, or without what a table shows."""
+    try:
+        problem, score = _difference(copy, dataset), score_of(copy)
+    except (ValueError, TypeError, LookupError, OSError) as error:
+        raise UserError(f"{copy.path} is a damaged copy ({type(error).__name__}): {ADVICE}") from error
+    if problem is not None:
         raise UserError(f"{problem} (it is a copy: {ADVICE})")
-    if score_of(copy) is None:
+    if score is None or not copy.run.metrics.is_file():
         raise UserError(f"{copy.path} is a copy without the results of a cell: {ADVICE}")
 
 

@@ -49,15 +49,17 @@ def run_ablate(
     device = choose_device(config.device)
     require_precision(config.precision, device)
     out = flags.out or Path("runs") / f"ablate-{Path(config.source).stem}"
-    copies, files = Copies(flags.keep, out), [TableFiles(flags.keep or out, name) for name in names]
-    with locked(out):
+    copies, beside = Copies(flags.keep, out), [TableFiles(out, name) for name in names]
+    files = [TableFiles(flags.keep, name, "--keep") for name in names] if flags.keep else beside
+    with locked(out), copies.locked():
         _require_room(out, files, overwrite=flags.overwrite)
         shelf = Shelf(device, console)
         dataset = shelf.get(config)
         announce_data(dataset, console)
         plans = [plan_cells(config, name, flags, out, dataset) for name in names]
         cells = cells_of(plans)
-        places = Places(files, foreign_cells(plans, shelf, copies, overwrite=flags.overwrite), copies)
+        foreign = foreign_cells(plans, shelf, copies, overwrite=flags.overwrite)
+        places = Places([*files, *beside], foreign, copies)
         finished = [cell for cell in cells if places.score(cell) is not None]
         say = partial(console.print, highlight=False, soft_wrap=True)
         say(f"{', '.join(names)}: {counted(len(cells), 'cell')} in {out}, {len(finished)} of them finished")
@@ -67,13 +69,13 @@ def run_ablate(
         if left := [cell for cell in cells if cell not in finished]:
             jobs = min(flags.jobs, len(left))
             to_go = [(cell, cell.steps - places.steps(cell)) for cell in left]
-            spent = evaluation_seconds(copies.of(cell) or cell for cell in finished)
+            spent = evaluation_seconds(finished)
             say(str(forecast(plans[0].base, to_go, shelf, device, jobs, spent, start=start, measure=measure)))
             if advice := sharing_advice(device, jobs):
                 say(advice)
             signum = _train(left, places, copies, work, jobs, console, failed)
         scores = {cell.name: score for cell in cells if (score := places.score(cell)) is not None}
-        copies.keep_(cell for cell in cells if cell.name in scores)
+        lost = copies.attempt_(cell for cell in cells if cell.name in scores)
         for plan in plans:
             if not any(cell.name in scores for cell in plan.cells):
                 places.withdraw_pages_of_(plan.cells)
@@ -83,6 +85,8 @@ def run_ablate(
             for plan, each in zip(plans, files, strict=True)
         }
     _leave(len(cells), len(scores), failed, signum)
+    if lost:
+        raise RunError(lost)
     return found
 
 
@@ -120,8 +124,8 @@ def _train(
         elif end.error is None:
             finished.add(end.cell.name)
             over = len(finished) + len(failed)
-            done = f"done after {duration(end.seconds)} ({over} of {len(left)})"
-            say(f"{end.cell.name}: {done}{copies.attempt_(end.cell)}")
+            said = f"done after {duration(end.seconds)} ({over} of {len(left)})", copies.attempt_([end.cell])
+            say(f"{end.cell.name}: {', '.join(filter(None, said))}")
         else:
             failed[end.cell.name] = end.error
             say(f"{end.cell.name}: {end.error} (its log: {end.cell.path / LOG})")

@@ -37,8 +37,8 @@ _guard: Final = threading.RLock()
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Nobody else has the folder meanwhile; the same process may lock it more than once.
+def locked(folder: Path, flag: str = "--out") -> Iterator[None]:
+    """Nobody else has the folder, which `flag` named, meanwhile; the same process may lock it more than once.
 
     A folder that is not there is made, and gone again at the end if nothing was put into it.
     """
@@ -47,7 +47,7 @@ def locked(folder: Path) -> Iterator[None]:
         if place in _holds:
             _holds[place].count += 1
         else:
-            _holds[place] = _take(folder, place)
+            _holds[place] = _take(folder, place, flag)
     try:
         yield
     finally:
@@ -90,11 +90,11 @@ def lost(folder: Path) -> bool:
         return not _is_at(folder.resolve() / LOCK, hold.descriptor)
 
 
-def _take(folder: Path, place: Path) -> _Hold:
+def _take(folder: Path, place: Path, flag: str) -> _Hold:
     if fcntl is None:
         return _Hold(None, [])
     if place.is_file():
-        raise UserError(f"{folder} is a file: choose another --out")
+        raise UserError(f"{folder} is a file: choose another {flag}")
     missing: list[Path] = []
     try:
         missing += [each for each in (place, *place.parents) if not each.exists()]
@@ -102,10 +102,10 @@ def _take(folder: Path, place: Path) -> _Hold:
         descriptor = _acquired(place / LOCK)
     except OSError as error:
         _remove_empty_(missing)
-        raise UserError(f"cannot write to {folder} ({error.strerror}): choose another --out") from error
+        raise UserError(f"cannot write to {folder} ({error.strerror}): choose another {flag}") from error
     if descriptor is None:
         raise UserError(
-            f"{folder} is in use by {_holder(place / LOCK)}: wait for it, or choose another --out"
+            f"{folder} is in use by {_holder(place / LOCK)}: wait for it, or choose another {flag}"
         )
     with suppress(OSError):  # a full disk: the lock holds without its words
         os.ftruncate(descriptor, 0)

@@ -142,6 +142,26 @@ def test_columns_whose_rows_were_measured_in_other_ways_are_named_with_their_row
     )
 
 
+def test_seeds_of_labels_alone_may_be_measured_in_other_ways_too(tmp_path):
+    found = []
+    for seed, views in enumerate(("plain", "hard")):
+        alone = {"supervised": outcome(50.0, protocol=f"on labels alone, {views} views")}
+        found += numbers(tmp_path / str(seed), configured(seed=seed), alone)
+    text = page(found)
+    assert "so their seeds do not compare (see below):** supervised only, fine-tuned.\n" in text
+    assert "these columns" not in text
+
+
+def test_a_cell_that_is_mixed_does_not_hide_a_column_that_is(tmp_path):
+    found = []
+    for place, (positives, seed, way) in enumerate([(0, 0, "x"), (3, 0, "x"), (3, 1, "y")]):
+        config = configured(seed=seed, method={"positives": positives})
+        found += numbers(tmp_path / str(place), config, {"knn": outcome(90.0, protocol=way)})
+    text = page(found)
+    assert "so their seeds do not compare (see below):** SemPPL, k-NN.\n" in text
+    assert "so the rows of these columns do not compare (see below):** k-NN.\n" in text
+
+
 def test_words_that_differ_in_the_ending_of_what_is_counted_are_one_way(tmp_path):
     found = []
     for seed, said in enumerate(

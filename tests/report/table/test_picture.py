@@ -127,6 +127,33 @@ def test_rows_that_take_the_method_apart_do_not_choose_its_length(tmp_path):
     ]
 
 
+def test_a_length_counts_by_the_points_on_its_lines(tmp_path):
+    tuned = outcome(99.0, labels=40, labels_per_class=4)
+    apart = numbers(tmp_path / "a" / "many", configured(epochs=8.0), {"linear": outcome(1.0)})
+    apart += numbers(tmp_path / "a" / "few", configured(epochs=8.0, per_class=4), {"finetune": tuned})
+    found = apart + linear(tmp_path / "b", {4000: 7.0, 40: 6.0}, epochs=5.0)
+    assert [line.name for line in lines(sections(found))] == ["SemPPL, 5 epochs, linear"], (
+        "two columns with a point each are no line"
+    )
+    longer = linear(tmp_path / "c", {4000: 9.0, 40: 8.0}, epochs=8.0)
+    assert [line.name for line in lines(sections(longer + found[2:]))] == ["SemPPL, 8 epochs, linear"]
+
+
+def test_epochs_that_are_not_known_are_no_reason_to_fail(tmp_path):
+    found = linear(tmp_path / "a", {4000: 9.0, 40: 8.0}, epochs=8.0)
+    found += linear(tmp_path / "b", {4000: 7.0, 40: 6.0}, epochs=None)
+    assert [line.name for line in lines(sections(found))] == ["SemPPL, linear"]
+    assert [line.points[40] for line in lines(sections(found[2:]))] == [(6.0, 0.0)]
+
+
+def test_the_row_with_the_most_seeds_is_drawn(tmp_path):
+    found = linear(tmp_path / "five", {4000: 1.0, 40: 1.0}, optim=replace(configured().optim, base_lr=0.9))
+    for seed in (0, 1):
+        found += linear(tmp_path / str(seed), {4000: 9.0, 40: 8.0}, seed=seed)
+    (line,) = lines(sections(found))
+    assert line.points == {4000: (9.0, 0.0), 40: (8.0, 0.0)}
+
+
 def test_epochs_that_minutes_decided_are_not_told(tmp_path):
     found = linear(tmp_path / "a", {4000: 1.0, 40: 3.0}, epochs=8.0, method={"positives": 0})
     found += linear(tmp_path / "b", {4000: 1.0, 40: 3.0}, epochs=5.0, method={"positives": 0})

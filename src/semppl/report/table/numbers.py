@@ -149,29 +149,26 @@ def _protocols(section: Section) -> list[str]:
 
 
 def _mixed(section: Section) -> list[str]:
-    """Where the words of one cell, or of one column, differ in more than numbers: those of two versions may.
-    Networks that were trained on labels alone stand with the fine-tuned ones, and are another thing.
+    """Where the words of one cell, or of the rows of one column, differ in more than numbers: those of two
+    versions may. Networks trained on labels alone stand with the fine-tuned ones, and are another thing.
     """
-    cells_found, columns_found = [], []
+    seeds, columns = [], []
     for column in section.columns:
-        ways = {
-            section.called(row): {
-                _NUMBER.sub("", without_endings(each.evaluation.protocol))
-                for each in row.measurements
-                if each.column == column
-            }
-            for row in section.rows
-            if row.method.kind != "supervised"
-        }
-        mixed = [f"{row}, {column}" for row, words in ways.items() if len(words) > 1]
-        cells_found += mixed
-        if not mixed and len(set().union(*ways.values())) > 1:
-            columns_found.append(column)
+        ways = [(row, _ways(row, column)) for row in section.rows if column in row.columns]
+        seeds += [f"{section.called(row)}, {column}" for row, words in ways if len(words) > 1]
+        tuned = [words for row, words in ways if row.method.kind != "supervised"]
+        columns += [column] if any(words != tuned[0] for words in tuned) else []
     said = {
-        "Not measured in one way, so their seeds do not compare (see below)": cells_found,
-        "Not measured in one way, so the rows of these columns do not compare (see below)": columns_found,
+        "Not measured in one way, so their seeds do not compare (see below)": seeds,
+        "Not measured in one way, so the rows of these columns do not compare (see below)": columns,
     }
     return [f"**{what}:** {cell('; '.join(found))}." for what, found in said.items() if found]
+
+
+def _ways(row: Row, column: str) -> set[str]:
+    """Protocols of a cell without their numbers."""
+    found = (each.evaluation.protocol for each in row.measurements if each.column == column)
+    return {_NUMBER.sub("", without_endings(words)) for words in found}
 
 
 def bullets(lines: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """The page: a section for each data set and number of labels, and below how to make each row again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from semppl.core.counted import counted
@@ -14,6 +14,7 @@ from semppl.report.table.method import NETWORK
 from semppl.report.table.numbers import bullets, cell, listed, section_parts
 from semppl.report.table.sections import Row, Section
 from semppl.report.table.settings import MADE_BY
+from semppl.report.versions import versions
 
 _ABOUT: Final = (
     "Top-1 accuracy in per cent: mean ± standard deviation over seeds, a number alone where there is one "
@@ -148,16 +149,8 @@ def _versions(runs: Sequence[Run], names: Names) -> list[str]:
     """Each once, with the runs where they differ."""
     found: dict[str, list[str]] = {}
     for run in runs:
-        found.setdefault(cell(_environment(run.environment)), []).append(f"`{cell(names[run.path])}`")
+        said = cell(versions(run.environment) or "not known")
+        found.setdefault(said, []).append(f"`{cell(names[run.path])}`")
     most = max(found, key=lambda said: len(found[said]))
     others = [f"{said}: {', '.join(where)}" for said, where in found.items() if said != most]
     return [f"Versions: {most}{', but for' if others else '.'}", bullets(others)]
-
-
-def _environment(environment: Mapping[str, Any]) -> str:
-    packages = environment.get("packages")
-    named = (
-        [f"{name} {version}" for name, version in packages.items()] if isinstance(packages, Mapping) else []
-    )
-    python = [f"Python {environment['python']}"] if environment.get("python") else []
-    return ", ".join([*python, *named]) or "not known"

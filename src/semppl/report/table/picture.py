@@ -13,7 +13,7 @@ from semppl.core.counted import counted
 from semppl.report.table.beside import Published
 from semppl.report.table.columns import FINE_TUNED, in_order
 from semppl.report.table.method import SUPERVISED, Method
-from semppl.report.table.sections import Row, Section
+from semppl.report.table.sections import Row, Section, finite_epochs
 from semppl.report.table.settings import MADE_BY
 
 _COLOURS: Final = {"supervised": "tab:green", "base": "tab:orange", "semantic": "tab:blue"}
@@ -68,29 +68,30 @@ def _main_rows(sections: Sequence[Section]) -> list[tuple[int, Row]]:
 
 
 def _lengths(rows: Sequence[tuple[int, Row]]) -> dict[Method, str]:
-    """Method → the epochs of its lines: those with which all methods together have the most points, so that
-    their lines compare; a method without a line of so many has others, those with which it has the most.
+    """Method → the epochs of its lines: those with which all methods together have the most points on lines,
+    so that these compare; a method without a line of so many has others, those with which it has the most.
     """
-    covered: dict[Method, dict[str, set[int]]] = {}
+    covered: dict[Method, dict[str, dict[str, set[int]]]] = {}
     runs: dict[str, set[Path]] = {}
     for labels, row in rows:
-        covered.setdefault(row.method, {}).setdefault(_epochs(row), set()).add(labels)
+        columns = covered.setdefault(row.method, {}).setdefault(_epochs(row), {})
+        for column in _columns(row):
+            columns.setdefault(column, set()).add(labels)
         runs.setdefault(_epochs(row), set()).update(run.path for run in row.runs)
 
     def best(methods: Sequence[Method]) -> str:
         """Of equals those of more runs, then the most."""
         lengths = {each for method in methods for each in covered[method]}
-        points = {each: sum(_points(covered[method], each) for method in methods) for each in lengths}
+        points = {each: sum(_points(covered[method].get(each)) for method in methods) for each in lengths}
         return max(lengths, key=lambda each: (points[each], len(runs[each]), float(each or 0)), default="")
 
     common = best([method for method in covered if method is not SUPERVISED])
-    return {method: common if _points(of, common) else best([method]) for method, of in covered.items()}
+    return {method: common if _points(of.get(common)) else best([method]) for method, of in covered.items()}
 
 
-def _points(covered: Mapping[str, set[int]], epochs: str) -> int:
-    """Of a line, which has two at least."""
-    count = len(covered.get(epochs, ()))
-    return count if count > 1 else 0
+def _points(columns: Mapping[str, set[int]] | None) -> int:
+    """On lines, which have two at least."""
+    return sum(len(labels) for labels in (columns or {}).values() if len(labels) > 1)
 
 
 def _network(row: Row) -> str:
@@ -102,8 +103,9 @@ def _objective(row: Row) -> str:
 
 
 def _epochs(row: Row) -> str:
-    """None of labels alone, and none where minutes decided."""
-    return row.epochs if "epochs" in row.settings and row.method is not SUPERVISED else ""
+    """None of labels alone, where minutes decided, and where they are not known."""
+    told = "epochs" in row.settings and row.method is not SUPERVISED and finite_epochs(row)
+    return row.epochs if told else ""
 
 
 def _commonest(rows: Sequence[Row], what: Callable[[Row], str]) -> str:

@@ -37,11 +37,11 @@ def portable_file(name: str, text: str) -> str:
 def _ways(name: str) -> tuple[Callable[[str], Any], Callable[[Any], Any], Callable[[Any], str]]:
     """How to read it, what to change, how to write it as it was written."""
     if name.endswith(".yaml"):
-        return yaml.safe_load, _everywhere, _as_yaml
+        return yaml.safe_load, everywhere, _as_yaml
     if name == "environment.json":
         return json.loads, _machine, _as_json
     if name == "started_from.json":
-        return json.loads, _everywhere, _as_json
+        return json.loads, everywhere, _as_json
     if name.endswith(".json"):
         return json.loads, _result, result_text
     return str, str, str
@@ -55,10 +55,11 @@ def _as_json(content: object) -> str:
     return json.dumps(content, indent=2) + "\n"
 
 
-def _everywhere(content: Any) -> Any:
+def everywhere(content: Any) -> Any:
+    """The same of all values in mappings and lists."""
     if isinstance(content, Mapping):
-        return {key: _everywhere(value) for key, value in content.items()}
-    return [_everywhere(value) for value in content] if isinstance(content, list) else portable(content)
+        return {key: everywhere(value) for key, value in content.items()}
+    return [everywhere(value) for value in content] if isinstance(content, list) else portable(content)
 
 
 def _machine(content: Any) -> Any:
@@ -72,5 +73,5 @@ def _result(content: Any) -> Any:
     """Paths are among the flags; elsewhere what looks like one may be a class."""
     if not isinstance(content, Mapping):
         return content
-    changes = {"flags": _everywhere, "environment": _machine}
+    changes = {"flags": everywhere, "environment": _machine}
     return {key: changes[key](value) if key in changes else value for key, value in content.items()}
