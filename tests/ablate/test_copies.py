@@ -64,14 +64,12 @@ def test_anything_else_in_the_place_of_a_copy_is_refused(cell, copies, tmp_path)
         copies.of(cell)
 
 
-@pytest.mark.parametrize("place", ["out", "more/../out", ".", "..", "run", "run/more/kept"])
+@pytest.mark.parametrize("place", ["out", "more/../out", ".", "..", "run"])
 def test_places_that_cannot_hold_copies_are_refused_before_anything_is_trained(tmp_path, place):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.yaml").touch()
-    words = (
-        r"lies in the run .*/run: choose" if place.startswith("run") else "holds the runs themselves: choose"
-    )
-    with pytest.raises(UserError, match=rf"^--keep .* {words}"):
+    words = "is a run" if place == "run" else "holds the runs themselves"
+    with pytest.raises(UserError, match=rf"^--keep .* {words}: choose"):
         Copies(tmp_path / place, tmp_path / "out")
 
 

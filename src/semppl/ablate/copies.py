@@ -33,8 +33,8 @@ class Copies:
                 raise UserError(
                     f"--keep {folder} holds the runs themselves: choose a folder for copies alone"
                 )
-            if run := next((each for each in (place, *place.parents) if RunDirectory(each).exists), None):
-                raise UserError(f"--keep {folder} lies in the run {run}: choose another folder")
+            if RunDirectory(place).exists:
+                raise UserError(f"--keep {folder} is a run: choose a folder for copies alone")
 
     def locked(self) -> AbstractContextManager[None]:
         """Nobody else copies to the folder meanwhile; one that cannot be written is refused."""
