@@ -4,6 +4,7 @@ import shutil
 import socket
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -103,6 +104,18 @@ def test_a_run_that_was_killed_with_its_configuration_alone_written_is_made_whol
     assert same(finished.state, state.state_dict())
     for name in ("split.csv", "split.sha256"):
         assert (broken.path / name).read_bytes() == (whole.path / name).read_bytes()
+
+
+def test_a_run_that_is_trained_keeps_the_environment_that_did_it(finished, tmp_path, quiet):
+    run = RunDirectory(tmp_path / "elsewhere")
+    copytree(finished.run.path, run.path)
+    run.environment.write_text('{"device": "NVIDIA H200"}')
+    config = tiny_config(finished.npz)
+    pretrain(config, run, console=quiet, resume=True)
+    assert run.environment.read_text() == '{"device": "NVIDIA H200"}'
+    run.environment.unlink()
+    pretrain(config, run, console=quiet, resume=True)
+    assert json.loads(run.environment.read_text())["device"] == "cpu"
 
 
 def test_hidden_labels_do_not_touch_the_weights(tmp_path, quiet):

@@ -80,9 +80,19 @@ def pretrain(
         if not goes_on:
             ranks.together(lambda: _begin_(training, run, prepared, console, resume=resume))
         _announce(training, console, resume=resume)
+        trained = training.state.step >= training.total_steps
         ranks.together(
             lambda: (
-                _write_start(run, prepared, facts, also or {}, here, resume=resume, overwrite=overwrite)
+                _write_start(
+                    run,
+                    prepared,
+                    facts,
+                    also or {},
+                    here,
+                    resume=resume,
+                    overwrite=overwrite,
+                    trained=trained,
+                )
                 if ranks.main
                 else None
             )
@@ -135,7 +145,9 @@ def _write_start(
     *,
     resume: bool,
     overwrite: bool,
+    trained: bool,
 ) -> None:
+    """What a run directory has from its start. One that is trained keeps the environment that did it."""
     if not resume:
         run.prepare_(facts["config"], overwrite=overwrite)
         if prepared.start is not None:
@@ -148,9 +160,10 @@ def _write_start(
     write_text(run.split_sha256, f"{facts['split']}  split.csv\n")
     if prepared.dataset.bad:
         write_text(run.bad_files, bad_table(prepared.dataset.bad))
-    run.write_environment(
-        device=describe_device(device), data_sha256=facts["data"], masks_sha256=facts["masks"], job=job()
-    )
+    if not (trained and run.environment.is_file()):
+        run.write_environment(
+            device=describe_device(device), data_sha256=facts["data"], masks_sha256=facts["masks"], job=job()
+        )
 
 
 def _preprocessing(training: Training, config: Config) -> dict[str, Any]:
