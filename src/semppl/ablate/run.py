@@ -94,9 +94,8 @@ def _require_room(out: Path, files: Sequence[TableFiles], *, overwrite: bool) ->
     """Refuse a place where tables would be in somebody's way."""
     if (out / "config.yaml").exists():
         raise UserError(f"{out} is a run: choose another --out for the table and its cells")
-    for each in files:
-        if not overwrite:
-            each.require_ours()
+    for each in () if overwrite else files:
+        each.require_ours()
 
 
 def _train(

@@ -30,13 +30,14 @@ def lines(sections: Sequence[Section]) -> list[Line]:
     drawn = _main_rows(sections)
     lengths = _lengths(drawn)
     several = len({_epochs(row) for _, row in drawn} - {""}) > 1
-    found: dict[tuple[Method, str], dict[int, Point]] = {}
-    told: dict[str, Row] = {}
+    chosen: dict[tuple[int, Method], Row] = {}
     for labels, row in drawn:
-        if _epochs(row) != lengths[row.method] or told.setdefault(f"{labels} {row.method.name}", row) != row:
-            continue
+        if _epochs(row) == lengths[row.method]:
+            chosen.setdefault((labels, row.method), row)
+    found: dict[tuple[Method, str], dict[int, Point]] = {}
+    for (labels, method), row in chosen.items():
         for column in _columns(row):
-            found.setdefault((row.method, column), {})[labels] = point(list(row.values(column).values()))
+            found.setdefault((method, column), {})[labels] = point(list(row.values(column).values()))
     return [
         Line(
             method.name
