@@ -19,6 +19,7 @@ from semppl.protocols.results import result_file
 from semppl.protocols.settings import check_flags, wanted_protocols
 from semppl.resolve import resolved
 
+STEPS = {"supervised": 97, "-short": 9_765, "-quick": 4_882}
 SCRIPT = Path(__file__).parents[2] / "docs" / "cifar10.py"
 
 
@@ -102,7 +103,9 @@ def test_every_command_is_one_that_can_run(grid):
     for run in grid.runs():
         config = config_of(run)
         assert config.net.encoder == ("wrn28-2" if "-wrn" in run.name else "resnet18")
-        assert config.total_steps(50_000) in ((97,) if run.name.startswith("supervised") else (19_531, 9_765))
+        assert config.total_steps(50_000) == next(
+            (steps for word, steps in STEPS.items() if word in run.name), 19_531
+        )
         for each in run.evaluations:
             flags = evaluation(*each.words())
             check_flags(flags)
@@ -156,7 +159,7 @@ def test_labels_alone_are_trained_with_the_seed_of_the_row(grid):
 
 def test_every_switch_has_a_row_that_differs_in_it_alone(grid):
     by_name = {run.name: config_of(run) for run in grid.runs()}
-    plain = by_name["semppl-250-short-seed0"]
+    plain = by_name["semppl-250-quick-seed0"]
     expected = {
         "all-votes": {"minimum_votes": 0},
         "weighted-votes": {"minimum_votes": 0, "vote_power": 4.0},
@@ -166,9 +169,20 @@ def test_every_switch_has_a_row_that_differs_in_it_alone(grid):
     assert grid.SWITCHES.keys() == expected.keys()
     for name, changes in expected.items():
         data = replace(plain.data, balance_labels=name == "balanced")
-        assert by_name[f"semppl-250-{name}-short-seed0"] == replace(
+        assert by_name[f"semppl-250-{name}-quick-seed0"] == replace(
             plain, method=replace(plain.method, **changes), data=data
         )
+
+
+@pytest.mark.parametrize("labels", [4000, 500, 250, 40])
+def test_rows_that_take_the_method_apart_differ_in_the_method_alone(grid, labels):
+    by_name = {run.name: config_of(run) for run in grid.runs()}
+    for name in grid.BASES | grid.PARTS:
+        plain, other = by_name[f"semppl-{labels}-quick-seed0"], by_name[f"semppl-{labels}-{name}-quick-seed0"]
+        assert plain != other == replace(plain, method=other.method)
+    for base in grid.BASES:
+        plain, other = by_name["relicv2-quick-seed0"], by_name[f"{base}-quick-seed0"]
+        assert plain != other == replace(plain, method=other.method)
 
 
 def test_what_is_finished_is_not_repeated(script, one, out):
