@@ -330,6 +330,8 @@ def test_predict_says_what_is_missing(tmp_path, capsys):
 def test_tables_that_are_not_joined_are_answered_with_the_command(capsys):
     assert call("ablate", "voting", "k") == 2
     assert "several tables are joined by commas: semppl ablate voting,k" in one_line(capsys)
+    assert call("ablate", "voting", "k", "queue", "images.npz", "--seeds", "2") == 2
+    assert "several tables are joined by commas: semppl ablate voting,k,queue (" in one_line(capsys)
     assert call("ablate") == 2
     assert "say which table: semppl ablate TABLE, one of base, parts" in one_line(capsys)
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from semppl.ablate.settings import TABLES, tables_of
+from semppl.ablate.settings import TABLES, not_joined, tables_of
 from semppl.config import Config
 from semppl.core.errors import Elsewhere, RunError, UserError
 from semppl.core.rundir import RunDirectory
@@ -205,8 +205,7 @@ def _evaluate(verb: Evaluate) -> None:
 def _ablate(verb: Ablate, command: str) -> None:
     tables = tables_of(verb.table)
     if verb.data in TABLES and not Path(verb.data).exists():
-        joined = ",".join((*tables, verb.data))
-        raise UserError(f"several tables are joined by commas: semppl ablate {joined}")
+        raise UserError(not_joined((*tables, verb.data)))
     from semppl.ablate.run import run_ablate
 
     named = verb.data or verb.config.source

@@ -6,10 +6,12 @@ import io
 import math
 import re
 from dataclasses import fields, is_dataclass
+from itertools import takewhile
 from typing import Final
 
 import tyro
 
+from semppl.ablate.settings import TABLES, not_joined
 from semppl.bench.settings import BenchFlags
 from semppl.core.errors import UserError
 from semppl.verbs import (
@@ -105,4 +107,7 @@ def _one_line(box: str, arguments: list[str]) -> str:
             given = {argument.split("=")[0] for argument in arguments}
             flags = [flag for flag in dict.fromkeys(found) if flag not in {"--help", *given}]
             said[i] = f"perhaps {' or '.join(flags)}" if flags else ""
+    tables = tuple(takewhile(TABLES.__contains__, arguments[1:] if arguments[:1] == ["ablate"] else ()))
+    if len(tables) > 1:
+        said.append(not_joined(tables))
     return f"{'; '.join(filter(None, said))} (--help shows what there is)"

@@ -1,4 +1,5 @@
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pytest
 
@@ -38,6 +39,8 @@ def test_bytes_that_are_no_text_are_named(tmp_path):
 @dataclass(frozen=True)
 class Inner:
     several: tuple[int, ...] = ()
+    rate: float | None = None
+    kind: Literal["a", "b"] = "a"
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,25 @@ def test_nested_mappings_become_nested_values_and_lists_tuples():
     assert load(Outer, {"inner": {"several": [1, 2]}}, "x") == Outer(Inner((1, 2)))
 
 
+def test_a_whole_number_is_a_rate_too():
+    assert load(Inner, {"rate": 1, "kind": "b"}, "x") == Inner(rate=1, kind="b")
+
+
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
         ({"inner": 3}, "x: Inner is 3: it must be a mapping"),
-        ({"inner": {"more": 1}}, r"x: unknown Inner keys \['more'\]: known are \['several'\]"),
+        (
+            {"inner": {"more": 1}},
+            r"x: unknown Inner keys \['more'\]: known are \['kind', 'rate', 'several'\]",
+        ),
+        ({"number": "x"}, "x: number is 'x': it must be of type int$"),
+        (
+            {"inner": {"several": [1, "2"]}},
+            r"x: several is \(1, '2'\): it must be of type tuple\[int, ...\]$",
+        ),
+        ({"inner": {"rate": "1e-4"}}, r"x: rate is '1e-4': it must be of type float \| None$"),
+        ({"inner": {"kind": "c"}}, r"x: kind is 'c': it must be of type Literal\['a', 'b'\]$"),
         ({"b": 1, 2: 1}, r"x: unknown Outer keys \[2, 'b'\]: known are \['inner', 'number'\]"),
     ],
 )

@@ -55,6 +55,11 @@ def tables_of(words: str) -> tuple[str, ...]:
     return names
 
 
+def not_joined(tables: Sequence[str]) -> str:
+    """For whoever puts blanks between names."""
+    return f"several tables are joined by commas: semppl ablate {','.join(tables)}"
+
+
 def check_flags(tables: Sequence[str], flags: AblateFlags) -> None:
     """Refuse what cannot work, before anything runs."""
     for flag, value in (("--seeds", flags.seeds), ("--jobs", flags.jobs)):

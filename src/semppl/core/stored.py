@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, get_type_hints
 
 import yaml
+from typeguard import CollectionCheckStrategy, TypeCheckError, check_type
 
 from semppl.core.errors import UserError
 
@@ -46,7 +47,9 @@ def load(cls: type[C], raw: Mapping[str, Any], name: str) -> C:
         )
     return cls(
         **{
-            key: load(hints[key], value, name) if is_dataclass(hints[key]) else _frozen(value)
+            key: load(hints[key], value, name)
+            if is_dataclass(hints[key])
+            else _checked(_frozen(value), hints[key], f"{name}: {key}")
             for key, value in raw.items()
         }
     )
@@ -55,3 +58,14 @@ def load(cls: type[C], raw: Mapping[str, Any], name: str) -> C:
 def _frozen(value: Any) -> Any:
     """YAML knows lists alone."""
     return tuple(value) if isinstance(value, list) else value
+
+
+def _checked(value: Any, hint: Any, name: str) -> Any:
+    """Refuse a value of another type, which would fail far from here: `1e-4` is a word to YAML, which wants
+    `1.0e-4`.
+    """
+    try:
+        return check_type(value, hint, collection_check_strategy=CollectionCheckStrategy.ALL_ITEMS)
+    except TypeCheckError as error:
+        kind = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+        raise UserError(f"{name} is {value!r}: it must be of type {kind}") from error
