@@ -32,7 +32,7 @@ def test_a_table_by_hand(tmp_path):
     )
     assert (
         lines(text, "| SemPPL")[0]
-        == "| SemPPL | 10 | 2 | 91.0 ± 1.4 | 95.0 | 61.2 ± 0.0 | 0.0 | 1.0 | H200 |"
+        == "| SemPPL | 10 | 2 | 91.0 ± 1.4 | 95.0 (1) | 61.2 ± 0.0 | 0.0 | 1.0 | H200 |"
     )
     assert lines(text, "- ") == ["- k-NN: cosine", "- fine-tuned: as usual"]
     assert "Data: cifar.npz (sha256 abababababab…); 1,000 test images (sha256 cdcdcdcdcdcd…)." in text

@@ -72,7 +72,7 @@ def _seeds(row: Row) -> str:
 def _accuracy(row: Row, column: str) -> str:
     """With the number of seeds where it is not the row's."""
     values = list(row.values(column).values())
-    fewer = f" ({len(values)})" if 1 < len(values) < len(row.seeds) else ""
+    fewer = f" ({len(values)})" if 0 < len(values) < len(row.seeds) else ""
     return f"{spread(values)}{fewer}"
 
 
