@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+import torch
 from tests.train.test_state import same
 from tests.train.world import CONTEXT
 
@@ -168,6 +169,7 @@ def test_help_and_version(capsys):
 
 def waits(there, said, words):
     """`python -m semppl`, except that it waits at step 4 until a signal has come."""
+    torch.set_num_threads(1)  # as all tests do
     with said.open("wb") as file:
         os.dup2(file.fileno(), sys.stderr.fileno())
     note, step, noted = interrupt.Stopper._note, loop._step, []
