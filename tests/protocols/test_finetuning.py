@@ -92,5 +92,16 @@ def test_confident_answers_join_in_a_second_training_from_the_start(trained, sub
     assert len(first[4]) == 15
     assert second[4] == set(range(36))
     assert first[:2] == second[:2]
-    assert "then anew with its own answers of probability 0 and more as labels" in outcome.protocol
+    assert "then anew for 300 epochs with its own answers of probability 0 and more as" in outcome.protocol
     assert finetune(subject_of(trained)).details["confident"] == []
+
+
+def test_epochs_are_of_the_training_with_confident_answers_alone(trained, subject_of, tried):
+    outcome = finetune(subject_of(trained, confident=0.0, epochs=2))
+    *sweep, first, second = (epochs for _, _, epochs, *_ in tried)
+    assert sweep == [300] * 4, "two epochs of 12 labels would be two steps, and choose the largest rates"
+    assert (first, second) == (300, 2)
+    assert outcome.settings["epochs"] == 300
+    assert outcome.details["confident"][0]["epochs"] == 2
+    assert "300 epochs, rates" in outcome.protocol
+    assert "then anew for 2 epochs with" in outcome.protocol

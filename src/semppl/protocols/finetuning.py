@@ -4,6 +4,8 @@ Shapes: L labelled images, V labels that choose.
 """
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from torch import Tensor
@@ -31,11 +33,20 @@ from semppl.protocols.unfinished import bookmark_of, digest_of, recalled, start_
 Setting = tuple[int, Rates]
 """Batch size and rates."""
 
-Given = tuple[Tensor, Tensor]
-"""Positions [L] and their labels [L]."""
-
 _BATCH: Final = 128
 _FEWEST_STEPS: Final = 300
+
+
+@dataclass(frozen=True)
+class Training:
+    """On what, how, and for how long."""
+
+    index_L: Tensor
+    """Positions in the data set."""
+    labels_L: Tensor
+    batch: int
+    rates: Rates
+    epochs: int
 
 
 def finetune(subject: Subject) -> Outcome:
@@ -49,21 +60,21 @@ def _finetune(subject: Subject) -> Outcome:
     exact = flags.sweep == "paper"
     small = tuple((_BATCH, rates) for rates in DEFAULT_SWEEP)
     sweep: tuple[Setting, ...] = PAPER_SWEEP if exact else small
-    (batch, rates), scores = _chosen(subject, sweep)
-    epochs = _epochs(len(labels.all_L), batch, flags)
+    # where answers join, --epochs is of the training with them: of few labels so many are few steps
+    first = flags.epochs if flags.confident is None else None
+    setting, scores = _chosen(subject, sweep, first)
+    on_labels = _training(labels.all_L, labels.labels_M[labels.all_L], setting, first, exact=exact)
     seeds = range(flags.seed, flags.seed + flags.seeds)
     found, joined = [], []
     for seed in seeds:
-        title, name = f"fine-tuning on all labels, seed {seed}", f"seed{seed}"
-        given = labels.all_L, labels.labels_M[labels.all_L]
-        model = _trained(subject, given, (batch, rates), seed, title, name)
+        model = _trained(subject, on_labels, seed, f"fine-tuning on all labels, seed {seed}", f"seed{seed}")
         if flags.confident is not None:
             both = join(subject.desk, model, labels.labels_M, flags.confident)
             subject.desk.say(_said(both.facts))
+            on_both = _training(both.index_L, both.labels_L, setting, flags.epochs, exact=exact)
             title = f"fine-tuning with confident answers, seed {seed}"
-            given = both.index_L, both.labels_L
-            model = _trained(subject, given, (batch, rates), seed, title, f"confident-{name}")
-            joined.append(both.facts)
+            model = _trained(subject, on_both, seed, title, f"confident-seed{seed}")
+            joined.append(both.facts | {"epochs": on_both.epochs})
         found.append(subject.marked(subject.desk.logits(model, task.exam.images)))
     crops = subject.desk.crops_in_words(len(labels.all_L), exact=exact)
     how = (
@@ -73,13 +84,13 @@ def _finetune(subject: Subject) -> Outcome:
     )
     return Outcome(
         protocol=f"fine-tuned from {_layer(subject)}: {crops}, Nesterov 0.9, "
-        f"{counted(str(epochs), 'epoch')}, rates × 0.2 at 60 % and 80 %, no weight decay; settings {how}; "
-        f"{task.describe()}; {_once_more(flags)}{counted(len(seeds), 'seed')}",
+        f"{counted(str(on_labels.epochs), 'epoch')}, rates × 0.2 at 60 % and 80 %, no weight decay; "
+        f"settings {how}; {task.describe()}; {_once_more(flags, joined)}{counted(len(seeds), 'seed')}",
         numbers=over_seeds([numbers_of(metrics) for metrics in found]),
         settings={
-            "batch_size": images_per_step(len(labels.all_L), batch),
-            "rates_for_a_batch_of_256": vars(rates),
-            "epochs": epochs,
+            "batch_size": images_per_step(len(labels.all_L), on_labels.batch),
+            "rates_for_a_batch_of_256": vars(on_labels.rates),
+            "epochs": on_labels.epochs,
             "seeds": list(seeds),
             "sweep": scores,
         },
@@ -91,24 +102,27 @@ def _layer(subject: Subject) -> str:
     return "the projector's first layer" if subject.projected else "the encoder, with a new hidden layer"
 
 
-def _chosen(subject: Subject, sweep: tuple[Setting, ...]) -> tuple[Setting, list[dict[str, Any]]]:
+def _chosen(
+    subject: Subject, sweep: tuple[Setting, ...], epochs: int | None
+) -> tuple[Setting, list[dict[str, Any]]]:
     """The best on labels that were set aside; without any, the second of the small sweep."""
-    labels = subject.task.labels
+    labels, seed = subject.task.labels, subject.flags.seed
     if not len(labels.choose_V):
         return (_BATCH, DEFAULT_SWEEP[1]), []
     images, truth_V = subject.desk.dataset.images[labels.choose_V], labels.labels_M[labels.choose_V]
-    given, seed = (labels.fit_L, labels.labels_M[labels.fit_L]), subject.flags.seed
     asked = {"choose": digest_of(labels.choose_V, truth_V)}
 
     def score(setting: Setting) -> float:
         number = sweep.index(setting) + 1
+        truth_L, exact = labels.labels_M[labels.fit_L], subject.flags.sweep == "paper"
+        training = _training(labels.fit_L, truth_L, setting, epochs, exact=exact)
 
         def trained_and_asked() -> float:
-            model = _trained(subject, given, setting, seed, f"fine-tuning {number}/{len(sweep)}")
+            model = _trained(subject, training, seed, f"fine-tuning {number}/{len(sweep)}")
             right_V = subject.desk.logits(model, images).argmax(1) == truth_V
             return 100 * float(right_V.float().mean())
 
-        facts = _facts(subject, given, setting, seed) | asked
+        facts = _facts(subject, training, seed) | asked
         return recalled(subject, "finetune", f"setting{number}", facts, trained_and_asked)
 
     best, scores = choose_best(sweep, score)
@@ -119,31 +133,47 @@ def _chosen(subject: Subject, sweep: tuple[Setting, ...]) -> tuple[Setting, list
     return best, rows
 
 
-def _once_more(flags: EvaluateFlags) -> str:
+def _once_more(flags: EvaluateFlags, joined: Sequence[Mapping[str, Any]]) -> str:
     if flags.confident is None:
         return ""
-    return f"then anew with its own answers of probability {flags.confident:g} and more as labels; "
+    epochs = " or ".join(map(str, sorted({facts["epochs"] for facts in joined})))
+    return (
+        f"then anew for {epochs} epochs with its own answers of probability {flags.confident:g} and more as "
+        "labels; "
+    )
 
 
-def _said(facts: dict[str, Any]) -> str:
+def _said(facts: Mapping[str, Any]) -> str:
     right = f", {facts['right']:.1%} of them right" if "right" in facts else ""
     return f"{facts['joined']:,} of {facts['of']:,} images without a label join{right}"
 
 
+def _training(
+    index_L: Tensor, labels_L: Tensor, setting: Setting, epochs: int | None, *, exact: bool
+) -> Training:
+    """For as many epochs as were asked for; else the paper's 30, and with few labels and the small sweep as
+    many as 300 steps need.
+    """
+    batch, rates = setting
+    if epochs is None:
+        few = math.ceil(_FEWEST_STEPS * images_per_step(len(index_L), batch) / len(index_L))
+        epochs = EPOCHS if exact else max(EPOCHS, few)
+    return Training(index_L, labels_L, batch, rates, epochs)
+
+
 def _trained(
-    subject: Subject, given: Given, setting: Setting, seed: int, title: str, name: str | None = None
+    subject: Subject, training: Training, seed: int, title: str, name: str | None = None
 ) -> FineTuned:
     """With a name it goes on where it was left."""
-    (index_L, labels_L), (batch, rates) = given, setting
-    epochs = _epochs(len(index_L), batch, subject.flags)
+    index_L, epochs, batch = training.index_L, training.epochs, training.batch
     steps = num_steps(epochs, len(index_L), images_per_step(len(index_L), batch))
-    facts = _facts(subject, given, setting, seed) if name else {}
+    facts = _facts(subject, training, seed) if name else {}
     return tune(
         subject.desk,
         subject.online,
         index_L,
-        labels_L,
-        rates=rates,
+        training.labels_L,
+        rates=training.rates,
         epochs=epochs,
         batch_size=batch,
         seed=seed,
@@ -153,23 +183,13 @@ def _trained(
     )
 
 
-def _facts(subject: Subject, given: Given, setting: Setting, seed: int) -> dict[str, Any]:
+def _facts(subject: Subject, training: Training, seed: int) -> dict[str, Any]:
     """Which training it is."""
-    batch, rates = setting
     return {
         **start_of(subject.online),
-        **vars(rates),
-        "batch": batch,
-        "epochs": _epochs(len(given[0]), batch, subject.flags),
+        **vars(training.rates),
+        "batch": training.batch,
+        "epochs": training.epochs,
         "seed": seed,
-        "labels": digest_of(*given),
+        "labels": digest_of(training.index_L, training.labels_L),
     }
-
-
-def _epochs(num_labels: int, batch: int, flags: EvaluateFlags) -> int:
-    """The paper's 30; with few labels and the small sweep as many as 300 steps need."""
-    if flags.epochs is not None:
-        return flags.epochs
-    if flags.sweep == "paper":
-        return EPOCHS
-    return max(EPOCHS, math.ceil(_FEWEST_STEPS * images_per_step(num_labels, batch) / num_labels))

@@ -45,9 +45,9 @@ class EvaluateFlags:
     temperature: float = 0.1
     """Neighbours count exp(cosine / temperature)."""
     epochs: int | None = None
-    """Of finetune (by default the paper's 30, or 300 steps where they are more), of the images without a
-    label with --consistency (60, or 1,000 steps), of linear-sgd (100) and of supervised (200, or 3,000
-    steps)."""
+    """Of finetune (by default the paper's 30, or 300 steps where they are more; with --confident of its
+    second training alone), of the images without a label with --consistency (60, or 1,000 steps), of
+    linear-sgd (100) and of supervised (200, or 3,000 steps)."""
     network: Literal["online", "target"] = "online"
     """Which of the run's two networks: the one that was trained, or the average of its weights over time."""
     confident: float | None = None
