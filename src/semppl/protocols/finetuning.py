@@ -136,10 +136,9 @@ def _chosen(
 def _once_more(flags: EvaluateFlags, joined: Sequence[Mapping[str, Any]]) -> str:
     if flags.confident is None:
         return ""
-    epochs = " or ".join(map(str, sorted({facts["epochs"] for facts in joined})))
+    epochs = counted(" or ".join(map(str, sorted({facts["epochs"] for facts in joined}))), "epoch")
     return (
-        f"then anew for {epochs} epochs with its own answers of probability {flags.confident:g} and more as "
-        "labels; "
+        f"then anew for {epochs} with its own answers of probability {flags.confident:g} and more as labels; "
     )
 
 
