@@ -111,10 +111,10 @@ def _chosen(
         return (_BATCH, DEFAULT_SWEEP[1]), []
     images, truth_V = subject.desk.dataset.images[labels.choose_V], labels.labels_M[labels.choose_V]
     asked = {"choose": digest_of(labels.choose_V, truth_V)}
+    truth_L, exact = labels.labels_M[labels.fit_L], subject.flags.sweep == "paper"
 
     def score(setting: Setting) -> float:
         number = sweep.index(setting) + 1
-        truth_L, exact = labels.labels_M[labels.fit_L], subject.flags.sweep == "paper"
         training = _training(labels.fit_L, truth_L, setting, epochs, exact=exact)
 
         def trained_and_asked() -> float:
