@@ -5,8 +5,9 @@ from tests.deploy.conftest import build
 
 from semppl.core.errors import UserError
 from semppl.deploy.teach import read_labels, taught
+from semppl.evaluate.calibration import calibrate
 from semppl.evaluate.features import extract_features
-from semppl.evaluate.linear import fit_linear
+from semppl.evaluate.linear import fit_linear, left_out_logits
 
 
 @pytest.fixture
@@ -37,11 +38,34 @@ def test_the_labelled_images_vote_and_a_linear_layer_decides(folder, quiet):
         workers=0,
         prepare=network.preprocessing.prepare,
     )
-    fit = fit_linear(features_LF, torch.tensor([0, 1, 2, 0, 1, 2]), classes=3)
+    labels_L = torch.tensor([0, 1, 2, 0, 1, 2])
+    fit = fit_linear(features_LF, labels_L, classes=3)
+    left_out = left_out_logits(features_LF, labels_L, classes=3, strength=fit.strength)
+    scale = calibrate(*left_out).scale
+    assert scale != 1
     with torch.no_grad():
-        assert torch.allclose(model.network.logits(features_LF).double(), fit.logits(features_LF), atol=1e-4)
+        logits_LY = model.network.logits(features_LF).double()
+    assert torch.allclose(logits_LY, scale * fit.logits(features_LF), rtol=1e-4, atol=1e-4 * scale)
     assert torch.equal(model.bank.labels_L, torch.tensor([0, 1, 2, 0, 1, 2]))
     assert network.head is None
+
+
+def test_a_single_label_in_a_class_leaves_probabilities_as_they_are(folder, quiet):
+    network = build(classes=())
+    dataset = read_labels(folder, table(folder, "abcab"), 0)
+    model = taught(network, dataset, workers=0, console=quiet)
+    features_LF = extract_features(
+        network.encoder,
+        dataset.images[dataset.labelled_L],
+        size=8,
+        mean_3=network.mean_3,
+        std_3=network.std_3,
+        workers=0,
+        prepare=network.preprocessing.prepare,
+    )
+    fit = fit_linear(features_LF, torch.tensor([0, 1, 2, 0, 1]), classes=3)
+    with torch.no_grad():
+        assert torch.allclose(model.network.logits(features_LF).double(), fit.logits(features_LF), atol=1e-4)
 
 
 def test_class_folders_elsewhere(tmp_path, folder, quiet):

@@ -11,6 +11,7 @@ from semppl.evaluate.linear import (
     fit_validated,
     layer_losses,
     layer_scores,
+    left_out_logits,
     linear_predict,
     standard,
 )
@@ -195,3 +196,31 @@ def test_of_penalties_with_equal_accuracy_that_with_the_better_probabilities_is_
     fit = fit_linear(features, labels, classes=3)
     chance = fit.logits(features).softmax(1).gather(1, labels[:, None])
     assert chance.min() > 0.9, "sure, and rightly so"
+
+
+def test_a_given_strength_is_not_chosen():
+    train, labels = blobs(6, 0.3, seed=0)
+    given = fit_linear(train, labels, classes=3, strength=0.01)
+    scale = train.double().std(0, correction=0).square().mean().sqrt()
+    reference = LogisticRegression(C=0.01, tol=1e-8).fit((train.double() / scale).numpy(), labels.numpy())
+    assert given.strength == 0.01
+    assert torch.allclose(given.weight_YF * scale, torch.from_numpy(reference.coef_), atol=1e-4)
+
+
+def test_labels_left_out_are_answered_by_fits_to_the_others():
+    train, labels = blobs(7, 2.0, seed=3)
+    labels = 2 * labels  # classes 1 and 3 have no label
+    logits, truth = left_out_logits(train, labels, classes=5, strength=0.1, seed=4)
+    folds, at = StratifiedKFold(5, shuffle=True, random_state=4), 0
+    for rest, test in folds.split(train, labels):
+        fit = fit_linear(train[rest], labels[rest], classes=5, strength=0.1)
+        part = slice(at, at := at + len(test))
+        assert torch.equal(truth[part], labels[test])
+        assert torch.allclose(logits[part], fit.logits(train[test]))
+    assert at == len(truth) == len(logits) == 21
+    assert (logits.argmax(1) % 2 == 0).all()
+
+
+def test_a_single_label_of_a_class_cannot_be_left_out():
+    train, labels = blobs(1, 0.1, seed=0)
+    assert left_out_logits(train, labels, classes=3, strength=1.0) is None

@@ -5,6 +5,7 @@ import pytest
 import torch
 from rich.console import Console
 
+from semppl.evaluate.calibration import calibrate
 from semppl.evaluate.teaching import create_student
 from semppl.fit import measure as module
 from semppl.fit.measure import measure
@@ -105,8 +106,10 @@ def test_where_all_images_decide_their_network_answers_and_its_features_vote(des
     found = measure(desk, online, 1.0, FitSettings(finetune=False, baselines=False))
     assert (found.decides, found.course) == ("fine-tuned on all images", "course")
     assert found.confusion == [[0, 7, 0]] * 3, "it answers the second class for all"
-    assert asked == [model, model], "in the exam, and on the labels held out"
-    assert found.trust[0].precision == pytest.approx(1 / 3)
+    assert asked == [model]
+    assert found.trust[0].precision == pytest.approx(1 / 3), "on the labels held out it is asked, too"
+    assert (found.calibration.labels, found.calibration.right) == (3, 1)
+    assert found.calibration.scale < 1, "its one class has 58 %, and one of three"
 
 
 def test_without_held_out_labels_votes_are_tested_leaving_one_out(make_desk, online):
@@ -114,6 +117,25 @@ def test_without_held_out_labels_votes_are_tested_leaving_one_out(make_desk, onl
     found = measure(desk, online, 1.0, FROZEN)
     assert found.trust[0].count == 15
     assert found.rows[0].validation is None
+    assert found.calibration is None
+
+
+def test_probabilities_of_the_linear_way_are_calibrated_on_the_labels_held_out(desk, online):
+    found = measure(desk, online, 1.0, FROZEN)
+    dataset = desk.dataset
+    labelled = desk.features(online.encoder, dataset.images[dataset.labelled_L])
+    linear = desk.linear(labelled, dataset.labels_M[dataset.labelled_L])
+    logits = linear.logits(desk.features(online.encoder, dataset.images[dataset.validation_V]))
+    assert found.decides == "linear"
+    assert found.calibration == calibrate(logits, dataset.held_out_M[dataset.validation_V])
+    assert found.calibration.labels == 3
+
+
+def test_votes_are_shares_and_need_no_calibration(desk, online, monkeypatch):
+    monkeypatch.setattr(module, "chosen", lambda rows: rows[1])
+    found = measure(desk, online, 1.0, FROZEN)
+    assert (found.decides, found.calibration) == ("k-NN", None)
+    assert found.trust[0].count == 3
 
 
 def test_with_nothing_to_measure_on_it_says_so(make_desk, online):

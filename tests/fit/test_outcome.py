@@ -55,6 +55,23 @@ def test_the_model_knows_all_given_labels_and_survives_its_export(desk, online, 
     assert export(model, run.model, desk) == 0
 
 
+@pytest.mark.parametrize("decides", get_args(Decides))
+def test_a_scale_changes_how_sure_a_model_is_and_no_answer(desk, online, decides):
+    plain, scaled = (
+        final_model(desk, online, decides, Tuning(DEFAULT_SWEEP[0], 2), course_of(desk), scale)
+        for scale in (1.0, 0.25)
+    )
+    images = desk.dataset.images[:9]
+    with torch.no_grad():
+        features = plain.network.features(torch.rand(9, 3, 8, 8))
+        assert torch.allclose(
+            scaled.network.logits(features), 0.25 * plain.network.logits(features), atol=1e-6
+        )
+    before, after = (predict(model, images, workers=0) for model in (plain, scaled))
+    assert torch.equal(before.labels_N, after.labels_N)
+    assert (after.probability_N <= before.probability_N + 1e-6).all()
+
+
 def test_a_model_of_all_images_is_the_teacher_and_answers_by_its_classifier(desk, online, run):
     course = course_of(desk)
     model = final_model(desk, online, "fine-tuned on all images", None, course)

@@ -98,6 +98,8 @@ def test_the_model_of_all_images_goes_all_the_way(class_folders, tmp_path, monke
     result = json.loads((out / "evaluations" / "fit.json").read_text())
     assert [row["way"] for row in result["rows"]][2:4] == ["fine-tuned", "fine-tuned on all images"]
     assert result["model_decides_by"] == "fine-tuned on all images"
+    assert result["calibration"]["labels"] == 3
+    assert f"logits × {result['calibration']['scale']:.3g}, chosen on 3 labels held out" in text
     assert (result["consistency"]["steps"], result["consistency"]["unlabelled_images"]) == (3, 24)
     assert json.loads((out / "model" / "config.json").read_text())["decides"] == "fine-tuned on all images"
     assert len(table_of(out / "predictions.csv")) == 24
@@ -159,7 +161,7 @@ def test_a_threshold_that_no_label_reaches_has_no_precision():
 def test_the_protocol_says_whether_rates_were_chosen(held_out, rates):
     dataset = SimpleNamespace(labelled_L=range(4), validation_V=range(held_out))
     exam = SimpleNamespace(kind="test", describe=lambda: "9 test images")
-    found = SimpleNamespace(exam=exam, tuning=object(), course=None)
+    found = SimpleNamespace(exam=exam, tuning=object(), course=None, calibration=None)
     said = protocol(SimpleNamespace(dataset=dataset), found)
     assert f"4 labels for training, {held_out} for validation" in said
     assert said.endswith(f"fine-tuned from the projector's first layer, rates {rates}")

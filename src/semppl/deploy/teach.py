@@ -10,11 +10,12 @@ from rich.console import Console
 from semppl.data.dataset import Dataset
 from semppl.data.request import Request
 from semppl.data.source import load_dataset
-from semppl.deploy.model import Model, linear_head
+from semppl.deploy.model import Model, linear_head, scale_logits_
 from semppl.deploy.network import Network
 from semppl.evaluate.bank import build_bank
+from semppl.evaluate.calibration import calibrate
 from semppl.evaluate.features import extract_features
-from semppl.evaluate.linear import fit_linear
+from semppl.evaluate.linear import fit_linear, left_out_logits
 from semppl.train.progress import StageProgress
 
 
@@ -32,7 +33,9 @@ def read_labels(images: Path, labels: Path, workers: int | None) -> Dataset:
 
 
 def taught(network: Network, dataset: Dataset, *, workers: int | None, console: Console) -> Model:
-    """The labelled images vote, and a linear classifier of their features decides."""
+    """The labelled images vote, and a linear classifier of their features decides, as sure of its answers as
+    labels that were left out say it should be.
+    """
     index_L = dataset.labelled_L
     labels_L, classes = dataset.labels_M[index_L], len(dataset.classes)
     how = network.preprocessing
@@ -48,15 +51,22 @@ def taught(network: Network, dataset: Dataset, *, workers: int | None, console: 
             prepare=how.prepare,
             advance=progress.advance,
         )
-    fit = fit_linear(features_LF, labels_L, classes=classes, seed=0, device=network.mean_3.device)
+    device = network.mean_3.device
+    fit = fit_linear(features_LF, labels_L, classes=classes, device=device)
+    head = linear_head(fit.weight_YF, fit.bias_Y)
+    left_out = left_out_logits(
+        features_LF, labels_L, classes=classes, strength=fit.strength or 1.0, device=device
+    )
+    if left_out is not None:
+        scale_logits_(head, calibrate(*left_out).scale)
     return Model(
         network=Network(
             network.architecture,
             network.encoder,
             how,
-            head=linear_head(fit.weight_YF, fit.bias_Y).eval(),
+            head=head.eval(),
             classes=dataset.classes,
-        ).to(network.mean_3.device),
+        ).to(device),
         decides="linear",
         bank=build_bank(features_LF, labels_L, classes),
         bank_names=[dataset.names[i] for i in index_L.tolist()],

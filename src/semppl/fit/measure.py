@@ -12,6 +12,7 @@ from semppl.core.labels import UNLABELLED
 from semppl.data.dataset import evenly
 from semppl.deploy.predict import share_of
 from semppl.evaluate.bank import ShareTrust, build_bank, precision_by_share
+from semppl.evaluate.calibration import Calibration, calibrate
 from semppl.evaluate.exam import MOST, Exam, final_exam, truth_of, validation_exam
 from semppl.evaluate.finetune import FineTuned
 from semppl.evaluate.metrics import confusion_matrix
@@ -40,6 +41,8 @@ class Measured:
     """The way that the model takes."""
     trust: list[ShareTrust]
     """How often that way is right by the share of the votes, on labels that did not vote."""
+    calibration: Calibration | None = None
+    """Of that way's probabilities, on held-out labels; None without any, and for votes."""
     confusion: list[list[int]] | None = None
     """Images of the exam by truth (rows) and by what that way answers; None without an exam."""
 
@@ -75,7 +78,8 @@ def measure(
     if model is not None:
         said[decides] = answers(desk, model, exam)
     confusion = _confusion(exam, said.get(decides), len(desk.dataset.classes))
-    return Measured(rows, exam, tuning, course, decides, _trust(desk, online, decides, model), confusion)
+    trust, calibration = _trust(desk, online, decides, model)
+    return Measured(rows, exam, tuning, course, decides, trust, calibration, confusion)
 
 
 def _confusion(exam: Exam, answer_N: Tensor | None, classes: int) -> list[list[int]] | None:
@@ -127,8 +131,9 @@ def _frozen(
 
 def _trust(
     desk: Desk, online: Projected, decides: str, mine: FineTuned | Classified | None
-) -> list[ShareTrust]:
-    """Precision of the labels by the share of votes that they have, as predictions.csv states it.
+) -> tuple[list[ShareTrust], Calibration | None]:
+    """Precision of the labels by the share of votes that they have, as predictions.csv states it, and what
+    makes probabilities as large as they should be.
 
     On held-out labels; without any, of the votes alone, leaving out one label at a time. `mine` is the
     network of that way if it has one of its own.
@@ -140,16 +145,16 @@ def _trust(
     bank, validation = build_bank(features_LF, labels_L, classes), validation_exam(dataset)
     if validation is None or dataset.held_out_M is None:
         if not bank.asked_L.any():
-            return []
-        return precision_by_share(bank.leave_one_out(), bank.labels_L.where(bank.asked_L, UNLABELLED))
+            return [], None
+        return precision_by_share(bank.leave_one_out(), bank.labels_L.where(bank.asked_L, UNLABELLED)), None
     features_VF = desk.features(encoder, validation.images)
-    answer = bank.ask(features_VF)
+    answer, truth_V = bank.ask(features_VF), dataset.held_out_M[evenly(dataset.validation_V, MOST)]
+    if mine is None and decides != "linear":
+        return precision_by_share(answer, truth_V), None
     if mine is not None:
-        said_V = answers(desk, mine, validation)
-    elif decides == "linear":
-        linear = desk.linear(features_LF, labels_L)
-        said_V = linear.logits(features_VF).argmax(1)
+        logits_VY = desk.logits(mine, validation.images)
     else:
-        said_V = answer.labels_N
+        logits_VY = desk.linear(features_LF, labels_L).logits(features_VF)
+    said_V = logits_VY.argmax(1).to(answer.labels_N.device)
     stated = answer._replace(labels_N=said_V, share_N=share_of(said_V, answer, bank.labels_L))
-    return precision_by_share(stated, dataset.held_out_M[evenly(dataset.validation_V, MOST)])
+    return precision_by_share(stated, truth_V), calibrate(logits_VY, truth_V)

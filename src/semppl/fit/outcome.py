@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from semppl.core.labels import UNLABELLED
 from semppl.core.rundir import RunDirectory, write_text
-from semppl.deploy.model import Decides, Model, linear_head, load_model, save_model
+from semppl.deploy.model import Decides, Model, linear_head, load_model, save_model, scale_logits_
 from semppl.deploy.network import Architecture, Network
 from semppl.deploy.predict import Predictions, predict, prediction_table
 from semppl.evaluate.advice import label_next, suspicious
@@ -40,9 +40,16 @@ _ACCUSING: Final = 0.5
 
 
 def final_model(
-    desk: Desk, online: Projected, decides: Decides, tuning: Tuning | None, course: Course | None = None
+    desk: Desk,
+    online: Projected,
+    decides: Decides,
+    tuning: Tuning | None,
+    course: Course | None = None,
+    scale: float = 1.0,
 ) -> Model:
-    """The chosen way, fitted once more on all labels that were given, those for validation included."""
+    """The chosen way, fitted once more on all labels that were given, those for validation included; its
+    logits times `scale`.
+    """
     dataset, classes = desk.dataset, len(desk.dataset.classes)
     index_L = (desk.given_M != UNLABELLED).nonzero().squeeze(1)
     labels_L = desk.given_M[index_L]
@@ -58,6 +65,7 @@ def final_model(
     if head is None:
         fit = desk.linear(features_LF, labels_L)
         head = linear_head(fit.weight_YF, fit.bias_Y)
+    scale_logits_(head, scale)
     network = Network(
         Architecture.of(desk.config.net),
         encoder.eval(),

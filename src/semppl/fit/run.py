@@ -109,7 +109,8 @@ def _after(
     found = measure(desk, online, seconds, settings, until)
     decides = cast(Decides, found.decides)
     _show(desk, found)
-    model = final_model(desk, online, decides, found.tuning, found.course)
+    scale = 1.0 if found.calibration is None else found.calibration.scale
+    model = final_model(desk, online, decides, found.tuning, found.course, scale)
     difference = export(model, run.model, desk)
     predicted = predict_rest(desk, model, run)
     lines = [f"model: {run.model} (read again: probabilities differ by at most {difference:.1e})"]
@@ -150,6 +151,8 @@ def protocol(desk: Desk, found: Measured) -> str:
         parts.append(f"fine-tuned from the projector's first layer, rates {rates}")
     if found.course is not None:
         parts.append(found.course.describe())
+    if found.calibration is not None:
+        parts.append(found.calibration.describe())
     if found.exam.kind == "validation":
         parts.append("choices were made on these same labels, so our figures are a little too good")
     return "; ".join(parts)
@@ -196,6 +199,7 @@ def _write(desk: Desk, run: RunDirectory, state: TrainState, found: Measured, wo
         "confusion": found.confusion,
         "finetuning": None if found.tuning is None else asdict(found.tuning),
         "consistency": None if found.course is None else found.course.as_json(),
+        "calibration": None if found.calibration is None else found.calibration._asdict(),
         "votes": [
             {**line._asdict(), "precision": line.precision if line.count else None} for line in found.trust
         ],
