@@ -1,5 +1,8 @@
+import io
+
 import pytest
 import torch
+from rich.console import Console
 from tests.conftest import save_stripes
 from tests.deploy.conftest import build
 
@@ -22,10 +25,11 @@ def table(folder, labels):
     return path
 
 
-def test_the_labelled_images_vote_and_a_linear_layer_decides(folder, quiet):
+def test_the_labelled_images_vote_and_a_linear_layer_decides(folder):
     network = build(classes=(), crop="deepmind")
     dataset = read_labels(folder, table(folder, "abcabc"), 0)
-    model = taught(network, dataset, workers=0, console=quiet)
+    words = io.StringIO()
+    model = taught(network, dataset, workers=0, console=Console(file=words, width=300))
     assert model.classes == ("a", "b", "c")
     assert model.decides == "linear"
     assert list(model.bank_names) == [f"{i:03d}.png" for i in range(6)]
@@ -43,6 +47,7 @@ def test_the_labelled_images_vote_and_a_linear_layer_decides(folder, quiet):
     left_out = left_out_logits(features_LF, labels_L, classes=3, strength=fit.strength)
     scale = calibrate(*left_out).scale
     assert scale != 1
+    assert f"logits × {scale:.3g}, chosen on 6 labels" in words.getvalue()
     with torch.no_grad():
         logits_LY = model.network.logits(features_LF).double()
     assert torch.allclose(logits_LY, scale * fit.logits(features_LF), rtol=1e-4, atol=1e-4 * scale)
@@ -50,10 +55,11 @@ def test_the_labelled_images_vote_and_a_linear_layer_decides(folder, quiet):
     assert network.head is None
 
 
-def test_a_single_label_in_a_class_leaves_probabilities_as_they_are(folder, quiet):
-    network = build(classes=())
-    dataset = read_labels(folder, table(folder, "abcab"), 0)
-    model = taught(network, dataset, workers=0, console=quiet)
+def test_one_label_for_each_class_leaves_probabilities_as_they_are(folder):
+    network, words = build(classes=()), io.StringIO()
+    dataset = read_labels(folder, table(folder, "abc"), 0)
+    model = taught(network, dataset, workers=0, console=Console(file=words))
+    assert "no class has two labels" in words.getvalue()
     features_LF = extract_features(
         network.encoder,
         dataset.images[dataset.labelled_L],
@@ -63,7 +69,7 @@ def test_a_single_label_in_a_class_leaves_probabilities_as_they_are(folder, quie
         workers=0,
         prepare=network.preprocessing.prepare,
     )
-    fit = fit_linear(features_LF, torch.tensor([0, 1, 2, 0, 1]), classes=3)
+    fit = fit_linear(features_LF, torch.tensor([0, 1, 2]), classes=3)
     with torch.no_grad():
         assert torch.allclose(model.network.logits(features_LF).double(), fit.logits(features_LF), atol=1e-4)
 

@@ -73,7 +73,7 @@ def test_few_labels_that_are_all_right_leave_it_near_one():
 
 def test_one_label_changes_little_and_none_is_refused():
     assert 0.3 < calibrate(*two_classes(0, 1, 2.0)).scale < 1
-    assert "on 1 label held out" in calibrate(*two_classes(0, 1, 2.0)).describe()
+    assert "on 1 label as answered" in calibrate(*two_classes(0, 1, 2.0)).describe()
     assert 1 < calibrate(*two_classes(1, 0, 2.0)).scale < 1.4
     with pytest.raises(ValueError, match="0 labels"):
         calibrate(torch.zeros(0, 3), torch.zeros(0, dtype=torch.long))
@@ -119,4 +119,7 @@ def test_a_wrong_number_of_labels_is_refused():
 
 def test_in_words():
     words = calibrate(*two_classes(7, 3, 4.0)).describe()
-    assert "chosen on 10 labels held out (7 right; mean probability 98.2 % before, " in words
+    assert (
+        "chosen on 10 labels as answered without having seen them (7 right; mean probability 98.2 % before, "
+        in words
+    )

@@ -15,7 +15,7 @@ from semppl.evaluate.linear import (
     linear_predict,
     standard,
 )
-from semppl.evaluate.logistic import fit_logistic
+from semppl.evaluate.logistic import NEVER, fit_logistic
 
 
 def blobs(per_class, spread, seed):
@@ -211,16 +211,29 @@ def test_labels_left_out_are_answered_by_fits_to_the_others():
     train, labels = blobs(7, 2.0, seed=3)
     labels = 2 * labels  # classes 1 and 3 have no label
     logits, truth = left_out_logits(train, labels, classes=5, strength=0.1, seed=4)
-    folds, at = StratifiedKFold(5, shuffle=True, random_state=4), 0
-    for rest, test in folds.split(train, labels):
-        fit = fit_linear(train[rest], labels[rest], classes=5, strength=0.1)
+    scale = train.double().var(0, correction=0).mean().sqrt()
+    scaled, at = (train.double() / scale).numpy(), 0
+    for rest, test in StratifiedKFold(5, shuffle=True, random_state=4).split(train, labels):
+        fit = LogisticRegression(C=0.1, tol=1e-10, max_iter=1000).fit(scaled[rest], labels[rest])
+        expected = torch.from_numpy(fit.decision_function(scaled[test])).softmax(1)
         part = slice(at, at := at + len(test))
         assert torch.equal(truth[part], labels[test])
-        assert torch.allclose(logits[part], fit.logits(train[test]))
+        assert torch.allclose(logits[part].softmax(1)[:, ::2], expected, atol=1e-5)
     assert at == len(truth) == len(logits) == 21
-    assert (logits.argmax(1) % 2 == 0).all()
+    assert (logits[:, 1::2] == NEVER).all()
 
 
-def test_a_single_label_of_a_class_cannot_be_left_out():
+@pytest.mark.parametrize("most", [2000, 20])
+def test_the_single_label_of_a_class_stays_and_the_others_are_left_out(monkeypatch, most):
+    monkeypatch.setattr("semppl.evaluate.linear._MOST", most)
+    train, labels = blobs(9, 0.3, seed=0)
+    labels[-9:] = torch.tensor([2] + 8 * [1])
+    logits, truth = left_out_logits(train, labels, classes=3, strength=1.0)
+    assert 2 not in truth
+    assert len(truth) == (26 if most == 2000 else 5), "all others in turn, or a fifth of many once"
+    assert (logits[:, 2] > -100).all(), "its class can be answered"
+
+
+def test_where_all_labels_are_single_none_can_be_left_out():
     train, labels = blobs(1, 0.1, seed=0)
     assert left_out_logits(train, labels, classes=3, strength=1.0) is None

@@ -108,8 +108,11 @@ def test_where_all_images_decide_their_network_answers_and_its_features_vote(des
     assert found.confusion == [[0, 7, 0]] * 3, "it answers the second class for all"
     assert asked == [model]
     assert found.trust[0].precision == pytest.approx(1 / 3), "on the labels held out it is asked, too"
+    held = desk.dataset.validation_V
+    logits = desk.logits(model, desk.dataset.images[held])
+    assert found.calibration == calibrate(logits, desk.dataset.held_out_M[held])
     assert (found.calibration.labels, found.calibration.right) == (3, 1)
-    assert found.calibration.scale < 1, "its one class has 58 %, and one of three"
+    assert found.strength is None
 
 
 def test_without_held_out_labels_votes_are_tested_leaving_one_out(make_desk, online):
@@ -120,11 +123,22 @@ def test_without_held_out_labels_votes_are_tested_leaving_one_out(make_desk, onl
     assert found.calibration is None
 
 
-def test_probabilities_of_the_linear_way_are_calibrated_on_the_labels_held_out(desk, online):
+@pytest.mark.parametrize("strength", [0.001, 0.1])
+def test_the_linear_way_is_calibrated_with_the_penalty_of_the_model(desk, online, monkeypatch, strength):
+    """Another one has logits of another size."""
+    dataset, chosen = desk.dataset, type(desk).linear
+
+    def linear(self, features, labels, seed=None, **given):
+        if len(labels) == 15:
+            given.setdefault("strength", strength)
+        return chosen(self, features, labels, seed, **given)
+
+    monkeypatch.setattr(type(desk), "linear", linear)
     found = measure(desk, online, 1.0, FROZEN)
-    dataset = desk.dataset
     labelled = desk.features(online.encoder, dataset.images[dataset.labelled_L])
-    linear = desk.linear(labelled, dataset.labels_M[dataset.labelled_L])
+    labels = dataset.labels_M[dataset.labelled_L]
+    linear = chosen(desk, labelled, labels, strength=strength)
+    assert found.strength == strength != chosen(desk, labelled, labels).strength
     logits = linear.logits(desk.features(online.encoder, dataset.images[dataset.validation_V]))
     assert found.decides == "linear"
     assert found.calibration == calibrate(logits, dataset.held_out_M[dataset.validation_V])

@@ -72,6 +72,15 @@ def test_a_scale_changes_how_sure_a_model_is_and_no_answer(desk, online, decides
     assert (after.probability_N <= before.probability_N + 1e-6).all()
 
 
+def test_the_linear_model_has_the_penalty_that_was_calibrated(desk, online):
+    model = final_model(desk, online, "linear", None, None, 2.0, 0.001)
+    index = (desk.given_M >= 0).nonzero().squeeze(1)
+    features = desk.features(online.encoder, desk.dataset.images[index])
+    fit = desk.linear(features, desk.given_M[index], strength=0.001)
+    assert torch.allclose(model.network.head.weight.double(), 2 * fit.weight_YF, rtol=1e-5)
+    assert desk.linear(features, desk.given_M[index]).strength != 0.001, "not what would be chosen"
+
+
 def test_a_model_of_all_images_is_the_teacher_and_answers_by_its_classifier(desk, online, run):
     course = course_of(desk)
     model = final_model(desk, online, "fine-tuned on all images", None, course)

@@ -91,6 +91,8 @@ def test_the_model_of_all_images_goes_all_the_way(class_folders, tmp_path, monke
     monkeypatch.setattr(consistency, "_FEWEST", 3)
     for module in (measure, verdict):
         monkeypatch.setattr(module, "chosen", lambda rows: rows[3])
+    scales, final = [], stages.final_model
+    monkeypatch.setattr(stages, "final_model", lambda *given: scales.append(given[-2:]) or final(*given))
     data = DataConfig(labels_per_class=4, workers=0)
     out = tmp_path / "run"
     text = go(tiny_config(class_folders, data=data, epochs=4.0, batch_size=16), out)
@@ -99,7 +101,8 @@ def test_the_model_of_all_images_goes_all_the_way(class_folders, tmp_path, monke
     assert [row["way"] for row in result["rows"]][2:4] == ["fine-tuned", "fine-tuned on all images"]
     assert result["model_decides_by"] == "fine-tuned on all images"
     assert result["calibration"]["labels"] == 3
-    assert f"logits × {result['calibration']['scale']:.3g}, chosen on 3 labels held out" in text
+    assert scales == [(result["calibration"]["scale"], None)], "what was measured is applied"
+    assert f"logits × {result['calibration']['scale']:.3g}, chosen on 3 labels as answered" in text
     assert (result["consistency"]["steps"], result["consistency"]["unlabelled_images"]) == (3, 24)
     assert json.loads((out / "model" / "config.json").read_text())["decides"] == "fine-tuned on all images"
     assert len(table_of(out / "predictions.csv")) == 24

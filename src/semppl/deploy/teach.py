@@ -54,11 +54,13 @@ def taught(network: Network, dataset: Dataset, *, workers: int | None, console: 
     device = network.mean_3.device
     fit = fit_linear(features_LF, labels_L, classes=classes, device=device)
     head = linear_head(fit.weight_YF, fit.bias_Y)
-    left_out = left_out_logits(
-        features_LF, labels_L, classes=classes, strength=fit.strength or 1.0, device=device
-    )
-    if left_out is not None:
-        scale_logits_(head, calibrate(*left_out).scale)
+    left_out = left_out_logits(features_LF, labels_L, classes=classes, strength=fit.strength, device=device)
+    if left_out is None:
+        console.print("probabilities: as the fit has them, for no class has two labels", highlight=False)
+    else:
+        calibration = calibrate(*left_out)
+        scale_logits_(head, calibration.scale)
+        console.print(calibration.describe(), highlight=False, soft_wrap=True)
     return Model(
         network=Network(
             network.architecture,

@@ -14,12 +14,11 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from semppl.core.counted import counted
+from semppl.evaluate.linear import IMPOSSIBLE
 
 # logarithms of the number that are looked at, for one minimum may hide another; the best is then refined
 _STEP: Final = 0.25
 _FARTHEST: Final = 10.0
-# what is impossible to the classifier costs as much as a chance of e⁻³⁰: one label decides nothing alone
-_IMPOSSIBLE: Final = 30.0
 
 
 class Calibration(NamedTuple):
@@ -35,9 +34,9 @@ class Calibration(NamedTuple):
     def describe(self) -> str:
         """In words."""
         return (
-            f"probabilities: logits × {self.scale:.3g}, chosen on {counted(self.labels, 'label')} held out "
-            f"({self.right:,} right; mean probability {100 * self.before:.1f} % before, "
-            f"{100 * self.after:.1f} % after)"
+            f"probabilities: logits × {self.scale:.3g}, chosen on {counted(self.labels, 'label')} "
+            f"as answered without having seen them ({self.right:,} right; mean probability "
+            f"{100 * self.before:.1f} % before, {100 * self.after:.1f} % after)"
         )
 
 
@@ -55,7 +54,7 @@ def calibrate(logits_NY: Tensor, truth_N: Tensor) -> Calibration:
 
     def loss(logarithm: float) -> float:
         log_chance_NY = (logits_NY * math.exp(logarithm)).log_softmax(1)
-        own_N = log_chance_NY.gather(1, truth_N[:, None]).clamp(min=-_IMPOSSIBLE)
+        own_N = log_chance_NY.gather(1, truth_N[:, None]).clamp(min=-IMPOSSIBLE)
         return logarithm**2 / 2 - float(own_N.sum())
 
     best = 0.0

@@ -7,6 +7,7 @@ dimension by its own would blow up those that hardly vary in a few labelled imag
 number is the same as multiplying the penalty by its square.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -34,7 +35,8 @@ _TOLERANCE: Final = {torch.double: 1e-6, torch.float: 1e-4}
 # images scored at a time; and converted to float64
 _SCORED: Final = 512
 _CONVERTED: Final = 8192
-_IMPOSSIBLE: Final = 30.0
+# what is impossible to a classifier costs as much as a chance of e⁻³⁰: no label decides alone
+IMPOSSIBLE: Final = 30.0
 
 
 class LinearFit(NamedTuple):
@@ -42,8 +44,8 @@ class LinearFit(NamedTuple):
 
     weight_YF: Tensor
     bias_Y: Tensor
-    strength: float | None = None
-    """Inverse penalty that was chosen."""
+    strength: float = math.nan
+    """Inverse penalty that was chosen; nan where it is not known."""
     chosen: str = ""
     """How, in words."""
 
@@ -79,10 +81,8 @@ def fit_linear(
     One fit after the other, scikit-learn's search takes 0.4 s with one thread of BLAS and 6.8 s with two (on
     another machine 0.45 s with one and 40 s with sixteen), torch.optim.LBFGS 1.4 s (docs/performance.md).
     """
-    # many features stay where they are, and a part is moved at a time
-    features_LF = labelled_LF.to(device, torch.double) if labelled_LF.numel() <= _EXACT else labelled_LF
+    features_LF, present_P, labels_L = _prepared(labelled_LF, labels_L, device)
     _, scale = standard(features_LF)
-    present_P, labels_L = labels_L.to(features_LF.device).unique(return_inverse=True)
     fitted = partial(_fit, features_LF, labels_L, scale, device)
     chosen = "penalty given"
     if strength is None:
@@ -107,17 +107,24 @@ def left_out_logits(
     seed: int = 0,
     device: torch.device | str | None = None,
 ) -> tuple[Tensor, Tensor] | None:
-    """Logits and labels of labels that are left out in turn, by fits of this strength to the others; None
-    where none can be left out.
+    """Logits and labels of labels that are left out in turn, or once a fifth of many, by fits of this
+    strength to the others. The single label of a class stays; None where all are single.
     """
-    held, logits = _left_out(labels_L.cpu().unique(return_inverse=True)[1], seed), []
-    for test in held:
-        rest_L = torch.ones(len(labels_L), dtype=torch.bool)
-        rest_L[test] = False
-        rest = (labelled_LF[rest_L], labels_L[rest_L])
-        fit = fit_linear(*rest, classes=classes, strength=strength, device=device)
-        logits.append(fit.logits(labelled_LF[test]))
-    return (torch.cat(logits), labels_L[torch.cat(held)]) if held else None
+    features_LF, present_P, place_L = _prepared(labelled_LF, labels_L, device)
+    several = (place_L.bincount()[place_L] > 1).nonzero().squeeze(1).cpu()
+    if not len(several):
+        return None
+    held = [several[test] for test in _left_out(place_L.cpu()[several].unique(return_inverse=True)[1], seed)]
+    _, scale = standard(features_LF)
+    fit = _fit(features_LF, place_L, scale, device, [strength] * len(held), _all_but(held, len(labels_L)))
+    logits = [
+        LinearFit(weight_PF.double(), bias_P.double()).logits(features_LF[test].to(weight_PF.device))
+        for weight_PF, bias_P, test in zip(fit.weight_SYF, fit.bias_SY, held, strict=True)
+    ]
+    tested, logits_NP = torch.cat(held), torch.cat(logits)
+    logits_NY = logits_NP.new_full((len(tested), classes), NEVER)
+    logits_NY[:, present_P.to(logits_NY.device)] = logits_NP
+    return logits_NY, labels_L[tested]
 
 
 def linear_predict(features_NF: Tensor, labelled_LF: Tensor, labels_L: Tensor, *, seed: int = 0) -> Tensor:
@@ -180,7 +187,7 @@ def layer_losses(weight_SYF: Tensor, bias_SY: Tensor, features_NF: Tensor, label
         logits_SYn = (weight_SYF.flatten(0, 1) @ features_nF.to(weight_SYF).T).unflatten(0, (count, classes))
         chance_SYn = logits_SYn.add_(bias_SY[:, :, None]).log_softmax(1)
         own_Sn = chance_SYn.gather(1, labels_n.to(bias_SY.device).expand(count, 1, -1)).squeeze(1)
-        loss_S -= own_Sn.clamp(min=-_IMPOSSIBLE).sum(1, dtype=torch.double)
+        loss_S -= own_Sn.clamp(min=-IMPOSSIBLE).sum(1, dtype=torch.double)
     return loss_S / len(labels_N)
 
 
@@ -219,9 +226,7 @@ def _strength(
     held = _left_out(labels_L.cpu(), seed)
     if not held:
         return 1.0, "penalty 1, not chosen, for a class has a single label"
-    rows_KL = torch.ones(len(held), len(labels_L), dtype=torch.bool)
-    for row_L, test in zip(rows_KL, held, strict=True):
-        row_L[test] = False
+    rows_KL = _all_but(held, len(labels_L))
     strengths_C = np.array(STRENGTHS) * min(_MOST / len(labels_L), 1)
     fit = fitted(np.repeat(strengths_C, len(held)).tolist(), rows_KL.repeat(len(STRENGTHS), 1))
     scores, losses = np.empty((2, len(STRENGTHS), len(held)))
@@ -234,6 +239,24 @@ def _strength(
     folds = f"by {len(held)}-fold cross-validation inside" if len(held) > 1 else f"on {len(held[0]):,} of"
     best, *_ = np.lexsort((np.average(losses, axis=1), -np.average(scores, axis=1)))
     return float(strengths_C[best]), f"penalty chosen {folds} the labels"
+
+
+def _prepared(
+    labelled_LF: Tensor, labels_L: Tensor, device: torch.device | str | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Features as exact as is affordable, the classes that occur, and the labels as places among these."""
+    # many features stay where they are, and a part is moved at a time
+    features_LF = labelled_LF.to(device, torch.double) if labelled_LF.numel() <= _EXACT else labelled_LF
+    present_P, place_L = labels_L.to(features_LF.device).unique(return_inverse=True)
+    return features_LF, present_P, place_L
+
+
+def _all_but(held: Sequence[Tensor], count: int) -> Tensor:
+    """For each fold the labels that it keeps [K, L]."""
+    rows_KL = torch.ones(len(held), count, dtype=torch.bool)
+    for row_L, test in zip(rows_KL, held, strict=True):
+        row_L[test] = False
+    return rows_KL
 
 
 def _left_out(labels_L: Tensor, seed: int) -> list[Tensor]:

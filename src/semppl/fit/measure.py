@@ -43,6 +43,9 @@ class Measured:
     """How often that way is right by the share of the votes, on labels that did not vote."""
     calibration: Calibration | None = None
     """Of that way's probabilities, on held-out labels; None without any, and for votes."""
+    strength: float | None = None
+    """Inverse penalty of the model where the linear way decides: logits of another would want another
+    calibration."""
     confusion: list[list[int]] | None = None
     """Images of the exam by truth (rows) and by what that way answers; None without an exam."""
 
@@ -78,8 +81,9 @@ def measure(
     if model is not None:
         said[decides] = answers(desk, model, exam)
     confusion = _confusion(exam, said.get(decides), len(desk.dataset.classes))
-    trust, calibration = _trust(desk, online, decides, model)
-    return Measured(rows, exam, tuning, course, decides, trust, calibration, confusion)
+    strength = _strength(desk, online) if decides == "linear" else None
+    trust, calibration = _trust(desk, online, model, strength)
+    return Measured(rows, exam, tuning, course, decides, trust, calibration, strength, confusion)
 
 
 def _confusion(exam: Exam, answer_N: Tensor | None, classes: int) -> list[list[int]] | None:
@@ -129,14 +133,22 @@ def _frozen(
     return rows, {way: answer(exam) for way, answer in ways}
 
 
+def _strength(desk: Desk, online: Projected) -> float:
+    """The inverse penalty that all given labels choose."""
+    index_L = (desk.given_M != UNLABELLED).nonzero().squeeze(1)
+    features_LF = desk.features(online.encoder, desk.dataset.images[index_L])
+    return desk.linear(features_LF, desk.given_M[index_L]).strength
+
+
 def _trust(
-    desk: Desk, online: Projected, decides: str, mine: FineTuned | Classified | None
+    desk: Desk, online: Projected, mine: FineTuned | Classified | None, strength: float | None
 ) -> tuple[list[ShareTrust], Calibration | None]:
     """Precision of the labels by the share of votes that they have, as predictions.csv states it, and what
     makes probabilities as large as they should be.
 
     On held-out labels; without any, of the votes alone, leaving out one label at a time. `mine` is the
-    network of that way if it has one of its own.
+    network of the way that decides if it has one of its own, and `strength` that of the linear way if it
+    does; else votes decide.
     """
     dataset, index_L = desk.dataset, desk.dataset.labelled_L
     labels_L, classes = dataset.labels_M[index_L], len(dataset.classes)
@@ -149,12 +161,12 @@ def _trust(
         return precision_by_share(bank.leave_one_out(), bank.labels_L.where(bank.asked_L, UNLABELLED)), None
     features_VF = desk.features(encoder, validation.images)
     answer, truth_V = bank.ask(features_VF), dataset.held_out_M[evenly(dataset.validation_V, MOST)]
-    if mine is None and decides != "linear":
-        return precision_by_share(answer, truth_V), None
     if mine is not None:
         logits_VY = desk.logits(mine, validation.images)
+    elif strength is not None:
+        logits_VY = desk.linear(features_LF, labels_L, strength=strength).logits(features_VF)
     else:
-        logits_VY = desk.linear(features_LF, labels_L).logits(features_VF)
+        return precision_by_share(answer, truth_V), None
     said_V = logits_VY.argmax(1).to(answer.labels_N.device)
     stated = answer._replace(labels_N=said_V, share_N=share_of(said_V, answer, bank.labels_L))
     return precision_by_share(stated, truth_V), calibrate(logits_VY, truth_V)

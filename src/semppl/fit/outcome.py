@@ -46,9 +46,11 @@ def final_model(
     tuning: Tuning | None,
     course: Course | None = None,
     scale: float = 1.0,
+    strength: float | None = None,
 ) -> Model:
     """The chosen way, fitted once more on all labels that were given, those for validation included; its
-    logits times `scale`.
+    logits times `scale`. A linear classifier has the inverse penalty `strength`, by default one that is
+    chosen.
     """
     dataset, classes = desk.dataset, len(desk.dataset.classes)
     index_L = (desk.given_M != UNLABELLED).nonzero().squeeze(1)
@@ -63,7 +65,7 @@ def final_model(
         encoder, head = taught.encoder, taught.classifier
     features_LF = desk.features(encoder, dataset.images[index_L])
     if head is None:
-        fit = desk.linear(features_LF, labels_L)
+        fit = desk.linear(features_LF, labels_L, strength=strength)
         head = linear_head(fit.weight_YF, fit.bias_Y)
     scale_logits_(head, scale)
     network = Network(

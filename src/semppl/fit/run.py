@@ -110,7 +110,7 @@ def _after(
     decides = cast(Decides, found.decides)
     _show(desk, found)
     scale = 1.0 if found.calibration is None else found.calibration.scale
-    model = final_model(desk, online, decides, found.tuning, found.course, scale)
+    model = final_model(desk, online, decides, found.tuning, found.course, scale, found.strength)
     difference = export(model, run.model, desk)
     predicted = predict_rest(desk, model, run)
     lines = [f"model: {run.model} (read again: probabilities differ by at most {difference:.1e})"]

@@ -179,10 +179,16 @@ class Desk:
             self.say(f"… and for {len(news) - _NAMED:,} more files")
         self.unreadable.update(problems)
 
-    def linear(self, features_LF: Tensor, labels_L: Tensor, seed: int | None = None) -> LinearFit:
-        """A linear classifier on them, fitted where the run runs; by default with its seed."""
+    def linear(
+        self, features_LF: Tensor, labels_L: Tensor, seed: int | None = None, strength: float | None = None
+    ) -> LinearFit:
+        """A linear classifier on them, fitted where the run runs; by default with its seed, and with the
+        penalty that folds choose.
+        """
         classes, seed = len(self.dataset.classes), self.config.seed if seed is None else seed
-        return fit_linear(features_LF, labels_L, classes=classes, seed=seed, device=self.device)
+        return fit_linear(
+            features_LF, labels_L, classes=classes, seed=seed, strength=strength, device=self.device
+        )
 
     def logits(self, model: nn.Module, images: Images, title: str = "answers") -> Tensor:
         """Of a network with a classifier of its own, for whole images [N, Y]."""
