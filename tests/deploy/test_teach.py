@@ -25,15 +25,8 @@ def table(folder, labels):
     return path
 
 
-def test_the_labelled_images_vote_and_a_linear_layer_decides(folder):
-    network = build(classes=(), crop="deepmind")
-    dataset = read_labels(folder, table(folder, "abcabc"), 0)
-    words = io.StringIO()
-    model = taught(network, dataset, workers=0, console=Console(file=words, width=300))
-    assert model.classes == ("a", "b", "c")
-    assert model.decides == "linear"
-    assert list(model.bank_names) == [f"{i:03d}.png" for i in range(6)]
-    features_LF = extract_features(
+def features(network, dataset):
+    return extract_features(
         network.encoder,
         dataset.images[dataset.labelled_L],
         size=8,
@@ -42,6 +35,17 @@ def test_the_labelled_images_vote_and_a_linear_layer_decides(folder):
         workers=0,
         prepare=network.preprocessing.prepare,
     )
+
+
+def test_the_labelled_images_vote_and_a_linear_layer_decides(folder):
+    network = build(classes=(), crop="deepmind")
+    dataset = read_labels(folder, table(folder, "abcabc"), 0)
+    words = io.StringIO()
+    model = taught(network, dataset, workers=0, console=Console(file=words, width=300))
+    assert model.classes == ("a", "b", "c")
+    assert model.decides == "linear"
+    assert list(model.bank_names) == [f"{i:03d}.png" for i in range(6)]
+    features_LF = features(network, dataset)
     labels_L = torch.tensor([0, 1, 2, 0, 1, 2])
     fit = fit_linear(features_LF, labels_L, classes=3)
     left_out = left_out_logits(features_LF, labels_L, classes=3, strength=fit.strength)
@@ -60,15 +64,7 @@ def test_one_label_for_each_class_leaves_probabilities_as_they_are(folder):
     dataset = read_labels(folder, table(folder, "abc"), 0)
     model = taught(network, dataset, workers=0, console=Console(file=words))
     assert "no class has two labels" in words.getvalue()
-    features_LF = extract_features(
-        network.encoder,
-        dataset.images[dataset.labelled_L],
-        size=8,
-        mean_3=network.mean_3,
-        std_3=network.std_3,
-        workers=0,
-        prepare=network.preprocessing.prepare,
-    )
+    features_LF = features(network, dataset)
     fit = fit_linear(features_LF, torch.tensor([0, 1, 2]), classes=3)
     with torch.no_grad():
         assert torch.allclose(model.network.logits(features_LF).double(), fit.logits(features_LF), atol=1e-4)

@@ -47,8 +47,9 @@ def test_from_a_messy_folder_and_a_table_to_a_result(class_folders, tmp_path):
     table.write_text("path,label\n" + "".join(f"{name}/{i:03d}.png,{name}\n" for name, i in labels))
     data = DataConfig(labels=str(table), workers=0, allow_unreadable=True)
     config = tiny_config(class_folders, data=data, epochs=1.0, batch_size=8)
-    out = tmp_path / "run"
+    out = tmp_path / "a run"
     text = go(config, out)
+    assert f"semppl predict '{out}' FOLDER" in text, "as a shell wants it"
     assert "pets: 41 images, 7 labelled in 3 classes, 2 more labels held out" in text
     assert "2 unreadable: see bad_files.csv" in text
     assert "too few labels to set one aside for validation: owl" in text
