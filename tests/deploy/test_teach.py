@@ -63,7 +63,7 @@ def test_one_label_for_each_class_leaves_probabilities_as_they_are(folder):
     network, words = build(classes=()), io.StringIO()
     dataset = read_labels(folder, table(folder, "abc"), 0)
     model = taught(network, dataset, workers=0, console=Console(file=words))
-    assert "no class has two labels" in words.getvalue()
+    assert "no label can be left out" in words.getvalue()
     features_LF = features(network, dataset)
     fit = fit_linear(features_LF, torch.tensor([0, 1, 2]), classes=3)
     with torch.no_grad():

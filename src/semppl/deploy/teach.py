@@ -56,7 +56,9 @@ def taught(network: Network, dataset: Dataset, *, workers: int | None, console: 
     head = linear_head(fit.weight_YF, fit.bias_Y)
     left_out = left_out_logits(features_LF, labels_L, classes=classes, strength=fit.strength, device=device)
     if left_out is None:
-        console.print("probabilities: as the fit has them, for no class has two labels", highlight=False)
+        console.print(
+            "probabilities: as the fit has them, for no label can be left out to check them", highlight=False
+        )
     else:
         calibration = calibrate(*left_out)
         scale_logits_(head, calibration.scale)

@@ -108,13 +108,14 @@ def left_out_logits(
     device: torch.device | str | None = None,
 ) -> tuple[Tensor, Tensor] | None:
     """Logits and labels of labels that are left out in turn, or once a fifth of many, by fits of this
-    strength to the others. The single label of a class stays; None where all are single.
+    strength to the others. The single label of a class stays; None where none can be left out.
     """
     features_LF, present_P, place_L = _prepared(labelled_LF, labels_L, device)
     several = (place_L.bincount()[place_L] > 1).nonzero().squeeze(1).cpu()
-    if not len(several):
+    _, among_S = place_L.cpu()[several].unique(return_inverse=True)
+    held = [several[test] for test in _left_out(among_S, seed)] if len(several) else []
+    if not held:
         return None
-    held = [several[test] for test in _left_out(place_L.cpu()[several].unique(return_inverse=True)[1], seed)]
     _, scale = standard(features_LF)
     fit = _fit(features_LF, place_L, scale, device, [strength] * len(held), _all_but(held, len(labels_L)))
     logits = [
