@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -262,3 +263,8 @@ def test_the_environment_names_versions(tmp_path):
     facts = json.loads(run.environment.read_text())
     assert facts["device"] == "cpu"
     assert facts["packages"]["torch"]
+
+
+@pytest.mark.parametrize(("name", "word"), [("run", "run"), ("my run", "'my run'"), ("a'b", "'a'\"'\"'b'")])
+def test_commands_have_the_path_as_a_shell_wants_it(name, word):
+    assert RunDirectory(Path(name)).quoted == word

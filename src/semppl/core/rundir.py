@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -65,6 +66,11 @@ class RunDirectory:
         self.checkpoints, self.evaluations = path / "checkpoints", path / "evaluations"
         self.bad_files, self.model = path / "bad_files.csv", path / "model"
         self.started_from, self.kept = path / "started_from.json", path / KEPT
+
+    @property
+    def quoted(self) -> str:
+        """Its path as a shell wants it, for commands that a user is told."""
+        return shlex.quote(str(self.path))
 
     @property
     def exists(self) -> bool:

@@ -135,9 +135,8 @@ def _frozen(
 
 def _strength(desk: Desk, online: Projected) -> float:
     """The inverse penalty that all given labels choose."""
-    index_L = (desk.given_M != UNLABELLED).nonzero().squeeze(1)
-    features_LF = desk.features(online.encoder, desk.dataset.images[index_L])
-    return desk.linear(features_LF, desk.given_M[index_L]).strength
+    features_LF = desk.features(online.encoder, desk.dataset.images[desk.given_L])
+    return desk.linear(features_LF, desk.given_M[desk.given_L]).strength
 
 
 def _trust(

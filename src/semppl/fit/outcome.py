@@ -53,7 +53,7 @@ def final_model(
     chosen.
     """
     dataset, classes = desk.dataset, len(desk.dataset.classes)
-    index_L = (desk.given_M != UNLABELLED).nonzero().squeeze(1)
+    index_L = desk.given_L
     labels_L = desk.given_M[index_L]
     encoder: nn.Module = online.encoder
     head: nn.Module | None = None
@@ -140,7 +140,7 @@ def suspect(desk: Desk, online: Projected, run: RunDirectory) -> tuple[list[int]
     Gives the places of their images, and the share of all labels that the others' votes confirm: what a
     suspicion is worth.
     """
-    index_L = (desk.given_M != UNLABELLED).nonzero().squeeze(1)
+    index_L = desk.given_L
     features_LF = desk.features(online.encoder, desk.dataset.images[index_L])
     bank = build_bank(features_LF, desk.given_M[index_L], len(desk.dataset.classes))
     answer = bank.leave_one_out()

@@ -1,7 +1,6 @@
 """The verb `fit`: the stages in order, each announced, each leaving its files in the run directory."""
 
 import json
-import shlex
 import signal
 import time
 from collections.abc import Sequence
@@ -84,7 +83,7 @@ def _fit(
         config, choices = planned(config, dataset, device, settings.minutes)
         for line in choices:
             console.print(line, highlight=False, soft_wrap=True)
-    hint = f"go on with `semppl fit --resume --out {shlex.quote(str(run.path))}`"
+    hint = f"go on with `semppl fit --resume --out {run.quoted}`"
     state = pretrain(
         config,
         run,
@@ -130,8 +129,7 @@ def _after(
     _write(desk, run, state, found, words)
     if (page := write_report(run)) is not None:
         lines.append(f"all of it to look at: {page}")
-    place = shlex.quote(str(run.path))
-    for line in (*lines, f"label other images with: semppl predict {place} FOLDER", words):
+    for line in (*lines, f"label other images with: semppl predict {run.quoted} FOLDER", words):
         desk.say(line)
 
 

@@ -63,7 +63,7 @@ def read_results(path: Path) -> Results:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{file}: not a result of ours ({type(error).__name__}): remove it") from error
     if not numbers:
-        raise UserError(f"{path}: no results yet: run `semppl evaluate {path}` first")
+        raise UserError(f"{path}: no results yet: run `semppl evaluate {RunDirectory(path).quoted}` first")
     return Results(numbers, words, frozenset(data))
 
 

@@ -94,6 +94,11 @@ class Desk:
         return labels_M if held_M is None else labels_M.where(labels_M != UNLABELLED, held_M)
 
     @cached_property
+    def given_L(self) -> Tensor:
+        """Positions of the images with such a label."""
+        return (self.given_M != UNLABELLED).nonzero().squeeze(1)
+
+    @cached_property
     def view(self) -> View:
         """The geometry of a view for supervised training: the paper's crops of 8 to 100 % of an image; those
         of pre-training where images are small, or where the run has its own least area.

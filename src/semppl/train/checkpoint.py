@@ -6,7 +6,6 @@ beside it would cover no more, and a crash between the two would make a sound ch
 """
 
 import errno
-import shlex
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -98,8 +97,7 @@ def required_checkpoint(run: RunDirectory, say: Say) -> Found:
     if (found := sound_checkpoint(run, say)) is None:
         run.require_no_copy()
         raise UserError(
-            f"{run.path}: no checkpoint yet: go on with `semppl pretrain --resume --out "
-            f"{shlex.quote(str(run.path))}`"
+            f"{run.path}: no checkpoint yet: go on with `semppl pretrain --resume --out {run.quoted}`"
         )
     return found
 

@@ -1,6 +1,5 @@
 """The verb `pretrain`: data, run directory, a new run or the rest of an old one."""
 
-import shlex
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -99,7 +98,7 @@ def pretrain(
             )
         )
         progress = ProgressReport(console, title, start=training.state.step, total=training.total_steps)
-        hint = hint or f"go on with `semppl pretrain --resume --out {shlex.quote(str(run.path))}`"
+        hint = hint or f"go on with `semppl pretrain --resume --out {run.quoted}`"
         try:
             _loop_(training, run, prepared, facts, progress, say, aloud, hint)
         finally:
