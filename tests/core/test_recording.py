@@ -1,8 +1,11 @@
+from contextlib import nullcontext
+from unittest.mock import Mock
+
 import pytest
 import torch
 from tests.core.recorders import PlainRecorder
 
-from semppl.core.recording import Recorded
+from semppl.core.recording import CudaRecorder, Recorded
 
 
 class Refusing(PlainRecorder):
@@ -94,3 +97,30 @@ def test_a_full_memory_is_no_refusal():
     add = adder(torch.zeros(()), Refusing(torch.OutOfMemoryError("CUDA out of memory")), warm_up=0)
     with pytest.raises(torch.OutOfMemoryError):
         add(given(1))
+
+
+@pytest.fixture
+def pretended_gpu(monkeypatch):
+    """Streams that do nothing."""
+    monkeypatch.setattr(torch.cuda, "Stream", Mock())
+    monkeypatch.setattr(torch.cuda, "current_stream", Mock())
+    monkeypatch.setattr(torch.cuda, "stream", lambda _: nullcontext())
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_kernels_are_searched_in_work_that_will_be_recorded_and_nowhere_else(
+    pretended_gpu, monkeypatch, before
+):
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", before)
+    recorder = CudaRecorder(torch.device("cpu"))
+    assert recorder.run(lambda: torch.backends.cudnn.benchmark) is True
+    assert torch.backends.cudnn.benchmark is before
+
+
+def test_work_that_fails_leaves_the_search_for_kernels_as_it_was(pretended_gpu):
+    def work():
+        raise RuntimeError("CUDA error")
+
+    with pytest.raises(RuntimeError, match="CUDA error"):
+        CudaRecorder(torch.device("cpu")).run(work)
+    assert torch.backends.cudnn.benchmark is False

@@ -6,7 +6,8 @@ changes from one time to the next is written into memory that the recording read
 
 import gc
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, Generic, Protocol, TypeVar, final
 
 import torch
@@ -28,6 +29,20 @@ class Recorder(Protocol):
         """What does it again with the memory that it used; recording itself does nothing."""
 
 
+@contextmanager
+def searched_kernels() -> Iterator[None]:
+    """Meanwhile cuDNN times the kernels of each convolution that it has not met and keeps the fastest one
+    instead of guessing it. That takes too long for work done once; what is recorded is done thousands of
+    times (docs/performance.md has what it gives).
+    """
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
+
+
 @final
 class CudaRecorder:
     """Records as a CUDA graph."""
@@ -39,7 +54,7 @@ class CudaRecorder:
         """On the stream that will record: libraries keep workspaces for each stream."""
         current = torch.cuda.current_stream(self._device)
         self._stream.wait_stream(current)
-        with torch.cuda.stream(self._stream):
+        with torch.cuda.stream(self._stream), searched_kernels():
             outcome = work()
         current.wait_stream(self._stream)
         return outcome
