@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from semppl.evaluate import advice
-from semppl.evaluate.advice import FAR, LOW, label_next, suspicious
-from semppl.evaluate.bank import Answer, build_bank
+from semppl.evaluate.advice import Coverage, Suggestion, label_next, suspicious
+from semppl.evaluate.bank import build_bank
 
 
 def angles(*degrees):
@@ -14,148 +14,150 @@ def angles(*degrees):
     return torch.stack([radians.cos(), radians.sin()], dim=1)
 
 
-def answered(labels, shares, cosines):
-    return Answer(
-        torch.tensor(labels),
-        torch.tensor(shares),
-        torch.zeros(len(labels), 1).long(),
-        torch.tensor(cosines)[:, None],
-    )
+def answered(labels, bank, features):
+    """As if these labels had been voted for."""
+    return bank.ask(features)._replace(labels_N=torch.tensor(labels))
 
 
 def asked(bank, features, **changes):
     return label_next(bank.ask(features), features, bank, **changes)
 
 
-def test_doubt_and_distance_in_a_plane():
-    # class 0 around 0°, class 1 around 90°; 45° is between them, 200° is nowhere
-    bank = build_bank(angles(-5.0, 0.0, 5.0, 85.0, 90.0, 95.0), torch.tensor([0, 0, 0, 1, 1, 1]), classes=2)
-    features = angles(2.0, 44.0, 88.0, 200.0, 91.0)
-    low, far = asked(bank, features, count=2)
-    assert (low.index, low.label, low.reason) == (1, 0, LOW)
-    assert (far.index, far.label, far.reason) == (3, 1, FAR)
-    assert 0.5 < low.share < 0.7
-    assert low.cosine == pytest.approx(math.cos(math.radians(39)), abs=1e-5)
-    assert far.cosine == pytest.approx(math.cos(math.radians(105)), abs=1e-5)
+def cover(degrees):
+    return math.exp((math.cos(math.radians(degrees)) - 1) / 0.1)
 
 
-def test_of_equal_shares_the_lowest_cosine_comes_first():
-    answer = answered([0, 0, 0, 0], [0.6, 0.5, 0.5, 0.5], [0.1, 0.9, 0.3, 0.3])
+def test_gains_by_hand():
+    # the labels at 0° and 90° are of two classes, so 45° is in doubt by half and 0° by very little
+    bank = build_bank(angles(0.0, 90.0), torch.tensor([0, 1]), classes=2)
+    far = cover(90)
+    doubt = {0: far / (1 + far) + 0.01, 45: 0.5 + 0.01}
+    gain_0, gain_45 = Coverage(angles(0.0, 45.0), bank).gains(torch.tensor([0, 1])).tolist()
+    assert gain_0 == pytest.approx(0, abs=1e-6)
+    assert gain_45 == pytest.approx(doubt[45] * (1 - cover(45)), rel=1e-4)
+    both = Coverage(angles(40.0, 45.0), bank)
+    doubt_40 = cover(50) / (cover(40) + cover(50)) + 0.01
+    expected = doubt_40 * (cover(5) - cover(40)) + doubt[45] * (1 - cover(45))
+    assert both.gains(torch.tensor([1])).item() == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_label_that_is_added_leaves_nothing_to_gain_there():
+    bank = build_bank(angles(0.0, 90.0), torch.tensor([0, 1]), classes=2)
+    coverage = Coverage(angles(45.0, 45.0, 200.0), bank)
+    before = coverage.gains(torch.arange(3))
+    assert coverage.add_(0) == 2
+    after = coverage.gains(torch.arange(3))
+    assert after[:2].tolist() == pytest.approx([0, 0], abs=1e-6)
+    assert after[2].item() == pytest.approx(before[2].item(), rel=1e-4)
+
+
+def test_what_many_in_doubt_are_like_comes_before_a_stranger_and_before_what_is_known():
+    # three between the labels, five at a label, and one that is like nothing
+    bank = build_bank(angles(0.0, 90.0), torch.tensor([0, 1]), classes=2)
+    features = angles(200.0, 1.0, 1.0, 1.0, 1.0, 1.0, 43.0, 44.5, 46.0)
+    first, *_ = label_next(answered([0] * 9, bank, features), features, bank, count=3)
+    assert (first.index, first.stands_for) == (7, 3)
+    assert first.share == bank.ask(features).share_N[7]
+    assert first.cosine == pytest.approx(math.cos(math.radians(44.5)), abs=1e-5)
+
+
+def test_where_nothing_is_in_doubt_the_largest_group_without_a_label_is_chosen():
+    # one class alone is never in doubt
+    bank = build_bank(angles(0.0, 2.0), torch.tensor([0, 0]), classes=1)
+    chosen = asked(bank, angles(1.0, 100.0, 200.0, 202.0, 204.0, 101.0), count=3)
+    assert [(each.index, each.stands_for) for each in chosen[:2]] == [(3, 3), (1, 2)]
+
+
+def test_a_choice_is_remembered():
+    # having the middle of the three, the two others of them are worth less than the single one
     bank = build_bank(angles(0.0), torch.tensor([0]), classes=1)
-    chosen = label_next(answer, angles(10.0, 20.0, 30.0, 40.0), bank, count=4)
-    assert [s.index for s in chosen if s.reason == LOW] == [2, 3]
+    chosen = asked(bank, angles(100.0, 101.0, 102.0, -60.0), count=2)
+    assert [each.index for each in chosen] == [1, 3]
 
 
-def test_uncertainty_replaces_the_share():
-    answer = answered([0, 0, 0], [0.5, 0.9, 1.0], [0.9, 0.9, 0.9])
-    bank = build_bank(angles(0.0), torch.tensor([0]), classes=1)
-    chosen = label_next(
-        answer, angles(1.0, 2.0, 3.0), bank, count=1, uncertainty_N=torch.tensor([0.0, 0.1, 2.0])
-    )
-    assert [(s.index, s.share, s.reason) for s in chosen] == [(2, 1.0, LOW)]
-
-
-def test_where_all_agree_there_is_no_doubt():
-    # one label for each class: a single neighbour always agrees with itself
-    bank = build_bank(angles(0.0, 180.0), torch.tensor([0, 1]), classes=2)
-    chosen = asked(bank, angles(10.0, 60.0, 170.0, 120.0), count=4)
-    assert {s.reason for s in chosen} == {FAR}
-    assert sorted(s.index for s in chosen) == [0, 1, 2, 3]
-
-
-def test_farthest_first_remembers_what_it_chose():
-    # 100° and 101° are both far from the label at 0°; having one of them, −60° is the farthest
-    bank = build_bank(angles(0.0), torch.tensor([0]), classes=1)
-    chosen = asked(bank, angles(10.0, 100.0, 101.0, -60.0), count=3)
-    assert [s.index for s in chosen] == [2, 3, 0]
-    assert chosen[2].cosine == pytest.approx(math.cos(math.radians(10)), abs=1e-5)
-
-
-def test_farthest_first_knows_the_doubtful_ones():
-    # 100° is chosen for its share, so 101° is covered and −60° comes next
-    answer = answered([0, 0, 0], [1.0, 0.5, 1.0], [0.5, 0.0, 0.0])
-    bank = build_bank(angles(0.0), torch.tensor([0]), classes=1)
-    chosen = label_next(answer, angles(-60.0, 100.0, 101.0), bank, count=2)
-    assert [(s.index, s.reason) for s in chosen] == [(1, LOW), (0, FAR)]
-
-
-def greedy(features, bank, labels, low, count):
-    """Farthest-first with classes in turn, in plain loops."""
-    vectors = torch.nn.functional.normalize(features).tolist()
-    covered = bank.features_LF.tolist() + [vectors[i] for i in low]
-    chosen = list(low)
+def greedy(features, bank, labels, count):
+    """The rule in plain loops."""
+    vectors = torch.nn.functional.normalize(features.double())
+    known = bank.features_LF.double()
+    cosine = vectors @ known.T
+    doubt = []
+    for row in cosine.tolist():
+        nearest = sorted(range(len(row)), key=lambda j: -row[j])[:20]
+        weight = {j: math.exp(row[j] / 0.1) for j in nearest}
+        votes = Counter()
+        for j in nearest:
+            votes[int(bank.labels_L[j])] += weight[j]
+        doubt.append(1 - max(votes.values()) / sum(votes.values()) + 0.01)
+    best = [math.exp((max(row) - 1) / 0.1) for row in cosine.tolist()]
+    mutual = (((vectors @ vectors.T) - 1) / 0.1).exp().tolist()
+    chosen = []
     while len(chosen) < count:
         counts = Counter(labels[i] for i in chosen)
-        left = [i for i in range(len(vectors)) if i not in chosen]
+        left = [i for i in range(len(labels)) if i not in chosen]
         fewest = min(counts[labels[i]] for i in left)
 
-        def similarity(i):
-            return max(sum(a * b for a, b in zip(vectors[i], c, strict=True)) for c in covered)
-
-        pick = min((i for i in left if counts[labels[i]] == fewest), key=similarity)
-        chosen.append(pick)
-        covered.append(vectors[pick])
+        gains = {
+            i: sum(d * max(m - b, 0) for d, m, b in zip(doubt, mutual[i], best, strict=True))
+            for i in left
+            if counts[labels[i]] == fewest
+        }
+        chosen.append(max(gains, key=gains.__getitem__))
+        best = [max(b, m) for b, m in zip(best, mutual[chosen[-1]], strict=True)]
     return chosen
 
 
+@pytest.mark.parametrize("at_a_time", [1, 3, 256])
 @pytest.mark.parametrize("count", [1, 2, 5, 12, 31])
-def test_suggestions_against_plain_loops(count):
-    bank = build_bank(torch.randn(12, 5), torch.arange(12) % 3, classes=3)
-    features = torch.randn(40, 5)
-    answer = bank.ask(features)
-    chosen = label_next(answer, features, bank, count=count)
-    labels = answer.labels_N.tolist()
-    low = []
-    for _ in range((count + 1) // 2):
-        counts = Counter(labels[i] for i in low)
-        left = [i for i in range(40) if i not in low]
-        fewest = min(counts[labels[i]] for i in left)
-        low.append(min((i for i in left if counts[labels[i]] == fewest), key=lambda i: answer.share_N[i]))
-    assert (answer.share_N < 1).all()
-    assert [s.index for s in chosen] == greedy(features, bank, labels, low, count)
-    assert [s.reason for s in chosen] == [LOW] * len(low) + [FAR] * (count - len(low))
+def test_suggestions_against_plain_loops(monkeypatch, count, at_a_time):
+    monkeypatch.setattr(advice, "_AT_A_TIME", at_a_time)
+    rng = torch.Generator().manual_seed(count)
+    bank = build_bank(torch.randn(30, 5, generator=rng), torch.arange(30) % 3, classes=3)
+    features = torch.randn(40, 5, generator=rng)
+    labels = bank.ask(features).labels_N.tolist()
+    chosen = asked(bank, features, count=count)
+    assert [each.index for each in chosen] == greedy(features, bank, labels, count)
+    assert [each.label for each in chosen] == [labels[each.index] for each in chosen]
 
 
-@pytest.mark.parametrize("candidates", [6, 20_000])
+def test_few_gains_are_computed_again(monkeypatch):
+    monkeypatch.setattr(advice, "_AT_A_TIME", 4)
+    asked_for = []
+    gains = Coverage.gains
+    monkeypatch.setattr(
+        Coverage, "gains", lambda self, index_B: asked_for.append(len(index_B)) or gains(self, index_B)
+    )
+    bank = build_bank(torch.randn(9, 4), torch.arange(9) % 3, classes=3)
+    asked(bank, torch.randn(500, 4), count=10)
+    assert asked_for[0] == 500
+    assert sum(asked_for[1:]) < 500
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 10, 29, 60, 83, 99])
-def test_classes_are_balanced_while_they_have_images(monkeypatch, candidates, count):
-    monkeypatch.setattr(advice, "_CANDIDATES", candidates)
+def test_classes_are_balanced_while_they_have_images(count):
     rng = torch.Generator().manual_seed(count)
     sizes = {0: 60, 2: 3, 3: 20}
     labels = torch.cat([torch.full((n,), label) for label, n in sizes.items()])[
         torch.randperm(83, generator=rng)
     ]
-    shares = torch.rand(83, generator=rng).clamp(max=0.8)
-    shares[(labels == 0) & (torch.rand(83, generator=rng) < 0.7)] = 1.0
     bank = build_bank(torch.randn(8, 4, generator=rng), torch.arange(8) % 4, classes=4)
     features = torch.randn(83, 4, generator=rng)
-    answer = answered(labels.tolist(), shares.tolist(), bank.ask(features).cosine_NK[:, 0].tolist())
-    chosen = label_next(answer, features, bank, count=count)
-    assert len({s.index for s in chosen}) == len(chosen) == min(count, 83)
-    counts = Counter(s.label for s in chosen)
+    chosen = label_next(answered(labels.tolist(), bank, features), features, bank, count=count)
+    assert len({each.index for each in chosen}) == len(chosen) == min(count, 83)
+    counts = Counter(each.label for each in chosen)
     for label, n in sizes.items():
         assert counts[label] == n or counts[label] >= max(counts.values()) - 1
-    assert all(s.share < 1 for s in chosen if s.reason == LOW)
-    assert all(labels[s.index] == s.label for s in chosen)
+    assert all(labels[each.index] == each.label for each in chosen)
 
 
-def test_a_class_full_of_doubt_does_not_crowd_out_the_others():
-    labels, shares = [0] * 10 + [1] * 10 + [2] * 10, [0.5] * 10 + [1.0] * 20
-    bank = build_bank(angles(0.0, 90.0), torch.tensor([0, 1]), classes=3)
-    chosen = label_next(answered(labels, shares, [0.5] * 30), torch.randn(30, 2), bank, count=9)
-    assert Counter(s.label for s in chosen) == {0: 3, 1: 3, 2: 3}
-    assert Counter(s.reason for s in chosen) == {LOW: 3, FAR: 6}
-
-
-def test_candidates_are_few_and_spread_evenly():
-    classes = torch.tensor([0] * 10 + [1] * 3)
-    assert advice._candidates(classes, torch.tensor([0, 12]), 3).tolist() == [3, 6, 9, 10, 11]
-    assert advice._candidates(classes, torch.tensor([]).long(), 99).tolist() == list(range(13))
-
-
-def test_of_a_million_images_twenty_thousand_are_looked_at():
-    classes = torch.arange(1_000_000) % 7
-    assert 19_900 < len(advice._candidates(classes, torch.tensor([5]), 20_000 // 7)) <= 20_000
+def test_of_many_images_some_are_looked_at_from_first_to_last(monkeypatch):
+    monkeypatch.setattr(advice, "_LOOKED_AT", 11)
+    bank = build_bank(angles(0.0, 90.0), torch.tensor([0, 1]), classes=2)
+    features = torch.randn(101, 2)
+    chosen = asked(bank, features, count=11)
+    assert sorted(each.index for each in chosen) == list(range(0, 101, 10))
+    answer = bank.ask(features)
+    assert all(each.share == answer.share_N[each.index] for each in chosen)
+    assert len(asked(bank, features, count=20)) == 20
 
 
 def test_the_same_question_has_the_same_answer():
@@ -164,16 +166,17 @@ def test_the_same_question_has_the_same_answer():
     assert asked(bank, features, count=20) == asked(bank, features, count=20)
 
 
-def test_copies_are_different_images():
+def test_copies_are_different_images_and_stand_for_one_another_once():
     bank = build_bank(angles(0.0, 90.0), torch.tensor([0, 1]), classes=2)
     chosen = asked(bank, angles(*[40.0] * 6), count=6)
-    assert sorted(s.index for s in chosen) == list(range(6))
+    assert sorted(each.index for each in chosen) == list(range(6))
+    assert [each.stands_for for each in chosen] == [6, 0, 0, 0, 0, 0]
 
 
 def test_more_than_all_is_all_and_nothing_is_nothing():
     bank = build_bank(torch.randn(4, 3), torch.arange(4) % 2, classes=2)
     features = torch.randn(5, 3)
-    assert sorted(s.index for s in asked(bank, features, count=50)) == [0, 1, 2, 3, 4]
+    assert sorted(each.index for each in asked(bank, features, count=50)) == [0, 1, 2, 3, 4]
     assert asked(bank, features, count=0) == []
     assert asked(bank, torch.empty(0, 3), count=5) == []
 
@@ -182,6 +185,19 @@ def test_features_must_be_those_that_were_asked_about():
     bank = build_bank(angles(0.0, 90.0), torch.tensor([0, 1]), classes=2)
     with pytest.raises(ValueError, match="3 features do not fit 2 answers"):
         label_next(bank.ask(angles(1.0, 2.0)), angles(1.0, 2.0, 3.0), bank, count=1)
+
+
+@pytest.mark.parametrize(
+    ("stands_for", "words"),
+    [
+        (1200, "stands for 1,200 images"),
+        (2, "stands for 2 images"),
+        (1, "stands for itself alone"),
+        (0, "stands for itself alone"),
+    ],
+)
+def test_a_reason_is_given_in_words(stands_for, words):
+    assert Suggestion(3, 0, 0.5, 0.9, stands_for).reason == words
 
 
 def accused(bank):

@@ -1,26 +1,27 @@
 """Advice to the person who labels: which images to label next, and which labels to look at again.
 
-Shapes: N images without a label, L labelled images, F features, Y classes among the answers, M candidates,
-P images chosen for low agreement, Q for being far.
+Shapes: N images without a label, M of them that are looked at, L labelled images, F features, Y classes among
+the answers, B images at a time.
 """
 
-from bisect import bisect_right
-from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final, NamedTuple, final
 
 import torch
 from torch import Tensor
 
-from semppl.evaluate.bank import Answer, LabelledBank
+from semppl.data.dataset import evenly
+from semppl.evaluate.bank import TEMPERATURE, Answer, LabelledBank
 from semppl.method.pseudo_labels import nearest
 from semppl.nets.heads import unit
 
-Reason = Literal["low agreement", "far from any label"]
-LOW: Final[Reason] = "low agreement"
-FAR: Final[Reason] = "far from any label"
-
-# images among which uncovered regions are looked for
-_CANDIDATES: Final = 20_000
+_LOOKED_AT: Final = 10_000
+# labelled images whose votes say how much an image is in doubt
+_VOTERS: Final = 20
+# what an image counts for that is in no doubt at all, so that images are chosen where none is
+_LEAST_DOUBT: Final = 0.01
+_AT_A_TIME: Final = 256
 
 
 class Suggestion(NamedTuple):
@@ -32,7 +33,13 @@ class Suggestion(NamedTuple):
     share: float
     cosine: float
     """To the nearest labelled image."""
-    reason: Reason
+    stands_for: int
+    """Images that are nearer to it than to any label and to those chosen before it; it is one of them."""
+
+    @property
+    def reason(self) -> str:
+        """In words."""
+        return f"stands for {self.stands_for:,} images" if self.stands_for > 1 else "stands for itself alone"
 
 
 class Suspicion(NamedTuple):
@@ -44,104 +51,94 @@ class Suspicion(NamedTuple):
     share: float
 
 
-def label_next(
-    answer: Answer,
-    features_NF: Tensor,
-    bank: LabelledBank,
-    *,
-    count: int,
-    uncertainty_N: Tensor | None = None,
-) -> list[Suggestion]:
-    """At most `count` different images, the same number of each predicted class while it has any.
+def label_next(answer: Answer, features_NF: Tensor, bank: LabelledBank, *, count: int) -> list[Suggestion]:
+    """At most `count` different images, the same number of each predicted class while it has any; the most
+    useful of a class first.
 
-    The first half has low agreement: the lowest share of the votes, or the largest `uncertainty_N` if it is
-    given, and of equals the lowest cosine. The rest lies far from any label: again and again the image with
-    the smallest cosine to whatever is labelled or already chosen. Where all neighbours agree there is no
-    doubt, so without `uncertainty_N` an image of share 1 is only suggested for being far.
+    Useful is a label that is near to many images in doubt which are far from other labels. An image is in
+    doubt by the share of its 20 nearest labels' votes that are against their winner; a label covers it by
+    exp((cosine − 1) / T), the weight of a vote. Chosen is, again and again, what adds most to the sum over
+    images of doubt × best cover. Measured beside other rules: docs/fit.md.
     """
     if len(answer.labels_N) != len(features_NF):
         raise ValueError(f"{len(features_NF)} features do not fit {len(answer.labels_N)} answers")
-    total = min(count, len(features_NF))
-    if total < 1:
+    if not len(features_NF) or count < 1:
         return []
-    answer = Answer(*(part.cpu() for part in answer))
-    _, classes_N, sizes_Y = answer.labels_N.unique(return_inverse=True, return_counts=True)
-    level = _level(sizes_Y.tolist(), total)
-    low_P = _low_agreement(answer, uncertainty_N, classes_N, max(level, 1))[: (total + 1) // 2]
-    subset_M = _candidates(classes_N, low_P, max(_CANDIDATES // len(sizes_Y), level + 1))
-    far_Q = _farthest_first(features_NF, bank, classes_N, low_P, subset_M, total - len(low_P))
-    chosen = torch.cat([low_P, far_Q])
-    reasons = [LOW] * len(low_P) + [FAR] * len(far_Q)
-    columns = (chosen, answer.labels_N[chosen], answer.share_N[chosen], answer.cosine_NK[chosen, 0])
-    return [Suggestion(*row) for row in zip(*(column.tolist() for column in columns), reasons, strict=True)]
+    looked_M = evenly(torch.arange(len(features_NF)), max(_LOOKED_AT, count))
+    vectors_MF = unit(features_NF[looked_M.to(features_NF.device)].to(bank.features_LF.device))
+    answer = Answer(*(part.cpu()[looked_M] for part in answer))
+    _, classes_M = answer.labels_N.unique(return_inverse=True)
+    coverage = Coverage(vectors_MF, bank)
+    return [
+        Suggestion(
+            int(looked_M[pick]),
+            int(answer.labels_N[pick]),
+            float(answer.share_N[pick]),
+            float(answer.cosine_NK[pick, 0]),
+            coverage.add_(pick),
+        )
+        for pick in _in_turn(coverage, classes_M, min(count, len(looked_M)))
+    ]
 
 
-def _level(sizes: Sequence[int], total: int) -> int:
-    """The most images that every class can give, if it has them, without exceeding the total."""
-    return bisect_right(range(total + 1), total, key=lambda level: sum(min(n, level) for n in sizes)) - 1
+@final
+class Coverage:
+    """How well images in doubt are covered by labels, and what one more label would add."""
+
+    def __init__(self, vectors_MF: Tensor, bank: LabelledBank) -> None:
+        """`vectors_MF` are of unit length, on the device of the bank."""
+        slots_L = torch.arange(len(bank.labels_L), device=vectors_MF.device)
+        cosine_M1, _ = nearest(vectors_MF, bank.features_LF, slots_L, 1)
+        voters = replace(bank, k=min(_VOTERS, len(bank.labels_L)))
+        self._vectors_MF = vectors_MF
+        self._cover_M = _cover(cosine_M1.squeeze(1))
+        self._doubt_M = 1 - voters.ask(vectors_MF).share_N + _LEAST_DOUBT
+
+    def gains(self, index_B: Tensor) -> Tensor:
+        """What a label of each would add, by itself."""
+        return torch.cat([self._gains(part) for part in index_B.split(_AT_A_TIME)]).cpu()
+
+    def _gains(self, index_B: Tensor) -> Tensor:
+        return (self._cover_by(index_B) - self._cover_M).clamp(min=0) @ self._doubt_M
+
+    def _cover_by(self, index_B: Tensor) -> Tensor:
+        return _cover(self._vectors_MF[index_B.to(self._vectors_MF.device)] @ self._vectors_MF.T)
+
+    def add_(self, index: int) -> int:
+        """Label this one; gives how many images are nearer to it than to whatever was labelled before."""
+        mine_M = self._cover_by(torch.tensor([index]))[0]
+        nearer_M = mine_M > self._cover_M
+        self._cover_M = self._cover_M.maximum(mine_M)
+        return int(nearer_M.sum())
 
 
-def _low_agreement(answer: Answer, uncertainty_N: Tensor | None, classes_N: Tensor, most: int) -> Tensor:
-    """The most doubtful image of each class, then the second of each, … up to `most` of each."""
-    if uncertainty_N is None:
-        doubt_N, order = 1 - answer.share_N, (answer.share_N < 1).nonzero().squeeze(1)
-    else:
-        doubt_N, order = uncertainty_N.cpu(), torch.arange(len(classes_N))
-    order = order[answer.cosine_NK[order, 0].argsort(stable=True)]
-    order = order[doubt_N[order].argsort(descending=True, stable=True)]
-    turn = _rank_in_class(classes_N[order])
-    return order[turn.argsort(stable=True)][: int((turn < most).sum())]
+def _cover(cosine: Tensor) -> Tensor:
+    return ((cosine - 1) / TEMPERATURE).exp()
 
 
-def _rank_in_class(classes_N: Tensor) -> Tensor:
-    """How many images of the same class come before each."""
-    by_class_N = classes_N.argsort(stable=True)
-    sizes_Y = torch.bincount(classes_N)
-    start_Y = sizes_Y.cumsum(0) - sizes_Y
-    rank_N = torch.empty_like(classes_N)
-    rank_N[by_class_N] = torch.arange(len(classes_N)) - start_Y[classes_N[by_class_N]]
-    return rank_N
+def _in_turn(coverage: Coverage, classes_M: Tensor, count: int) -> Iterator[int]:
+    """Of the classes with the fewest choices, the image that adds most; it must be added before the next.
 
-
-def _candidates(classes_N: Tensor, taken_P: Tensor, most: int) -> Tensor:
-    """Of each class at most `most` images that are not taken, spread evenly over it; in order."""
-    free_N = torch.ones_like(classes_N, dtype=torch.bool)
-    free_N[taken_P] = False
-    free = free_N.nonzero().squeeze(1)
-    classes = classes_N[free]
-    rank, size = _rank_in_class(classes), torch.bincount(classes)[classes]
-    return free[(rank + 1) * most // size > rank * most // size]
-
-
-def _farthest_first(
-    features_NF: Tensor,
-    bank: LabelledBank,
-    classes_N: Tensor,
-    taken_P: Tensor,
-    subset_M: Tensor,
-    count: int,
-) -> Tensor:
-    """Greedy: of the classes with the fewest choices, the image least similar to all that is covered."""
-    device = bank.features_LF.device
-    vectors_MF = unit(features_NF[subset_M.to(features_NF.device)].to(device))
-    taken_PF = unit(features_NF[taken_P.to(features_NF.device)].to(device))
-    covered_CF = torch.cat([bank.features_LF, taken_PF])
-    cosine_M1, _ = nearest(vectors_MF, covered_CF, torch.arange(len(covered_CF), device=device), 1)
-    cosine_M, classes_M = cosine_M1.squeeze(1).cpu(), classes_N[subset_M]
-    num_classes = int(classes_N.max()) + 1
-    chosen_Y = torch.bincount(classes_N[taken_P], minlength=num_classes)
-    left_Y = torch.bincount(classes_M, minlength=num_classes)
-    picks = []
+    What an image adds can only become less as others are added. So a gain computed earlier is a bound, and
+    only images whose bound is above the best known gain are computed again.
+    """
+    bound_M = coverage.gains(torch.arange(len(classes_M)))
+    left_Y = torch.bincount(classes_M)
+    chosen_Y = torch.zeros_like(left_Y)
     for _ in range(count):
         turn_Y = (left_Y > 0) & (chosen_Y == chosen_Y[left_Y > 0].min())
-        pick = int(cosine_M.masked_fill(~turn_Y[classes_M], torch.inf).argmin())
-        picks.append(pick)
+        # −1 for what is taken or not its turn
+        gain_M = bound_M.masked_fill(~turn_Y[classes_M], -1)
+        known_M = gain_M < 0
+        while not known_M[pick := int(gain_M.argmax())]:
+            again_B = gain_M.masked_fill(known_M, -1).topk(min(_AT_A_TIME, int((~known_M).sum()))).indices
+            gain_M[again_B] = bound_M[again_B] = coverage.gains(again_B)
+            known_M[again_B] = True
+        bound_M[pick] = -1
         label = classes_M[pick]
         chosen_Y[label] += 1
         left_Y[label] -= 1
-        cosine_M = cosine_M.maximum((vectors_MF @ vectors_MF[pick]).cpu())
-        cosine_M[pick] = torch.inf
-    return subset_M[torch.tensor(picks, dtype=torch.long)]
+        yield pick
 
 
 def suspicious(bank: LabelledBank, answer: Answer) -> list[Suspicion]:
