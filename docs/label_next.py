@@ -1,11 +1,11 @@
-"""What `label_next.csv` is worth: labels that it asks for beside as many others, for docs/fit.md.
+"""What `label_next` is worth: labels that it asks for beside as many others, for docs/fit.md.
 
     .venv/bin/python docs/label_next.py digits --labels-per-class 2 --seeds 30 31 32 33
 
-Each seed pre-trains with few labels. Each rule then chooses some images more, whose true labels are given,
-and a linear classifier and k-NN on the same features are marked on the test images. With `--again`
-pre-training also begins anew with these labels, at random with those of the first draw. Runs stay in `--out`,
-and what is there is not trained again.
+Each seed pre-trains by the preset of digits with few labels. Each rule then chooses some images more by these
+features, their true labels are given, and a linear classifier and k-NN on the same features are marked on the
+test images. With `--again` pre-training also begins anew with these labels, at random with those of the first
+draw. Runs stay in `--out`, and what is there is not trained again.
 """
 
 import argparse
@@ -59,14 +59,15 @@ def farthest(features_NF: Tensor, bank: LabelledBank, count: int) -> list[int]:
     """Again and again what is least like all that is labelled or chosen."""
     vectors_NF = torch.nn.functional.normalize(features_NF)
     cosine_N, picks = (vectors_NF @ bank.features_LF.T).amax(1), list[int]()
-    for _ in range(count):
+    for _ in range(min(count, len(vectors_NF))):
         picks.append(int(cosine_N.argmin()))
         cosine_N = cosine_N.maximum(vectors_NF @ vectors_NF[picks[-1]])
+        cosine_N[picks[-1]] = torch.inf
     return picks
 
 
 def advised(features_NF: Tensor, bank: LabelledBank, count: int) -> list[int]:
-    """Those of label_next.csv."""
+    """Those of `fit`'s label_next.csv, if its model has these features."""
     return [each.index for each in label_next(bank.ask(features_NF), features_NF, bank, count=count)]
 
 
@@ -84,6 +85,8 @@ def features_of(run: Path, dataset: Dataset) -> Features:
     test_images = dataset.test_images
     if not isinstance(dataset.images, Tensor) or not isinstance(test_images, Tensor):
         sys.exit(f"{dataset.name}: wants images in memory, and some for testing")
+    if tuple(dataset.images.shape[-2:]) != (network.preprocessing.size,) * 2:
+        sys.exit(f"{dataset.name}: wants images of {network.preprocessing.size} px, the size of its views")
 
     @torch.no_grad()
     def features(images_N3HW: Tensor) -> Tensor:
@@ -152,7 +155,7 @@ def main() -> None:
         table.setdefault(name, []).append(marks)
 
     for seed in flags.seeds:
-        run = flags.out / f"{Path(flags.data).stem}-{flags.labels_per_class}-{seed}"
+        run = flags.out / f"{Path(flags.data).stem}-{flags.labels_per_class}-{seed}-epochs{flags.epochs}"
         training = ["--epochs", flags.epochs, "--seed", str(seed), "--labels-per-class"]
         pretrain(flags.data, run, [*training, str(flags.labels_per_class)])
         features, index_L = features_of(run, dataset), given(run)
@@ -169,8 +172,8 @@ def main() -> None:
             marks = [marked(features, dataset, each) for each in sets]
             note(seed, name, Marks(*(sum(column) / len(marks) for column in zip(*marks, strict=True))))
             if flags.again and rule in (at_random, advised):
-                anew = run.with_name(f"{run.name}-{name.replace(' ', '-')}")
-                file = anew.with_suffix(".npz")
+                anew = run.with_name(f"{run.name}-{flags.count}-{name.replace(' ', '-')}")
+                file = run.with_name(f"{anew.name}.npz")
                 write_labels(file, dataset, sets[0])
                 pretrain(str(file), anew, [*training, "None"])
                 note(seed, f"{name}, again", marked(features_of(anew, dataset), dataset, sets[0]))

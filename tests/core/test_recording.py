@@ -115,6 +115,10 @@ def test_kernels_are_searched_in_work_that_will_be_recorded_and_nowhere_else(
     recorder = CudaRecorder(torch.device("cpu"))
     assert recorder.run(lambda: torch.backends.cudnn.benchmark) is True
     assert torch.backends.cudnn.benchmark is before
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Mock())
+    monkeypatch.setattr(torch.cuda, "graph", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(torch.cuda, "synchronize", Mock())
+    assert recorder.record(lambda: torch.backends.cudnn.benchmark)() is before
 
 
 def test_work_that_fails_leaves_the_search_for_kernels_as_it_was(pretended_gpu):

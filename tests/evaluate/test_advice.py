@@ -53,19 +53,19 @@ def test_a_label_that_is_added_leaves_nothing_to_gain_there():
 
 def test_what_many_in_doubt_are_like_comes_before_a_stranger_and_before_what_is_known():
     # three between the labels, five at a label, and one that is like nothing
-    bank = build_bank(angles(0.0, 90.0), torch.tensor([0, 1]), classes=2)
+    bank = build_bank(angles(-1.0, 0.0, 1.0, 89.0, 90.0, 91.0), torch.tensor([0, 0, 0, 1, 1, 1]), classes=2)
     features = angles(200.0, 1.0, 1.0, 1.0, 1.0, 1.0, 43.0, 44.5, 46.0)
     first, *_ = label_next(answered([0] * 9, bank, features), features, bank, count=3)
-    assert (first.index, first.stands_for) == (7, 3)
-    assert first.share == bank.ask(features).share_N[7]
-    assert first.cosine == pytest.approx(math.cos(math.radians(44.5)), abs=1e-5)
+    assert (first.index, first.stands_for) == (7, 3 / 9)
+    assert 0.5 < first.share == bank.ask(features).share_N[7] < 0.7
+    assert first.cosine == pytest.approx(math.cos(math.radians(43.5)), abs=1e-5)
 
 
 def test_where_nothing_is_in_doubt_the_largest_group_without_a_label_is_chosen():
     # one class alone is never in doubt
     bank = build_bank(angles(0.0, 2.0), torch.tensor([0, 0]), classes=1)
     chosen = asked(bank, angles(1.0, 100.0, 200.0, 202.0, 204.0, 101.0), count=3)
-    assert [(each.index, each.stands_for) for each in chosen[:2]] == [(3, 3), (1, 2)]
+    assert [(each.index, each.stands_for) for each in chosen[:2]] == [(3, 3 / 6), (1, 2 / 6)]
 
 
 def test_a_choice_is_remembered():
@@ -170,7 +170,29 @@ def test_copies_are_different_images_and_stand_for_one_another_once():
     bank = build_bank(angles(0.0, 90.0), torch.tensor([0, 1]), classes=2)
     chosen = asked(bank, angles(*[40.0] * 6), count=6)
     assert sorted(each.index for each in chosen) == list(range(6))
-    assert [each.stands_for for each in chosen] == [6, 0, 0, 0, 0, 0]
+    assert [each.stands_for for each in chosen] == [1, 0, 0, 0, 0, 0]
+
+
+def test_copies_of_labelled_images_stand_for_nothing():
+    known = torch.randn(40, 512)
+    bank = build_bank(known, torch.arange(40) % 4, classes=4)
+    assert {each.stands_for for each in asked(bank, known.repeat(25, 1), count=8)} == {0}
+
+
+def test_images_without_finite_features_are_passed_over_and_spoil_nothing():
+    bank = build_bank(torch.randn(9, 4), torch.arange(9) % 3, classes=3)
+    features = torch.randn(50, 4)
+    alone = asked(bank, features, count=10)
+    broken = torch.cat([features, torch.tensor([[math.nan, 0, 0, 0], [0, math.inf, 0, 0]])])
+    assert [each.index for each in asked(bank, broken, count=10)] == [each.index for each in alone]
+    assert asked(bank, torch.full((3, 4), math.nan), count=2) == []
+
+
+def test_classes_that_nobody_votes_for_take_no_turn():
+    bank = build_bank(angles(0.0, 90.0), torch.tensor([0, 5]), classes=9)
+    chosen = asked(bank, angles(1.0, 2.0, 3.0, 89.0), count=4)
+    assert [each.label for each in chosen[:2]] in ([0, 5], [5, 0])
+    assert Counter(each.label for each in chosen) == {0: 3, 5: 1}
 
 
 def test_more_than_all_is_all_and_nothing_is_nothing():
@@ -190,10 +212,11 @@ def test_features_must_be_those_that_were_asked_about():
 @pytest.mark.parametrize(
     ("stands_for", "words"),
     [
-        (1200, "stands for 1,200 images"),
-        (2, "stands for 2 images"),
-        (1, "stands for itself alone"),
-        (0, "stands for itself alone"),
+        (0.12, "stands for 12 % of the images"),
+        (0.0234, "stands for 2.3 % of the images"),
+        (0.0001, "stands for less than 0.1 % of the images"),
+        (1.0, "stands for 100 % of the images"),
+        (0.0, "like one with a label"),
     ],
 )
 def test_a_reason_is_given_in_words(stands_for, words):

@@ -136,8 +136,11 @@ def write_exhibit(path, *, classes=CLASSES, labelled=12, sampled=60, gallery=30,
 def write_advice(path, classes=CLASSES):
     """label_next.csv and suspicious_labels.csv with their thumbnails; names as CSV quotes them."""
     evil = '"' + EVIL_FILE.replace('"', '""') + '"'
-    lines = ["path,voted,vote_share,cosine,reason", f"{evil},{classes[0]},0.2630,0.5556,stands for 31 images"]
-    lines += [f"photos/{i:05d}.jpg,dog,0.3{i},0.6336,stands for itself alone" for i in range(20, 26)]
+    lines = [
+        "path,voted,vote_share,cosine,reason",
+        f"{evil},{classes[0]},0.2630,0.5556,stands for 2.3 % of the images",
+    ]
+    lines += [f"photos/{i:05d}.jpg,dog,0.3{i},0.6336,like one with a label" for i in range(20, 26)]
     (path / "label_next.csv").write_text("\n".join(lines) + "\n")
     suspicious = f"path,label,voted,vote_share\nphotos/00003.jpg,dog,{classes[0]},0.8533\n"
     (path / "suspicious_labels.csv").write_text(suspicious)

@@ -88,6 +88,14 @@ def test_the_only_image_of_a_class_is_not_asked():
 def test_a_sample_is_spread_over_the_whole():
     assert evenly(torch.arange(5), 9).tolist() == [0, 1, 2, 3, 4]
     assert evenly(torch.arange(101), 5).tolist() == [0, 25, 50, 75, 100]
+    assert evenly(torch.arange(7), 1).tolist() == [0]
+
+
+@pytest.mark.parametrize("more", [*range(1, 50), 9_999, 20_000, 17_000_000])
+def test_no_place_is_taken_twice_and_both_ends_are(more):
+    places = evenly(torch.arange(20_000 + more), 20_000)
+    assert (places[0], places[-1]) == (0, 19_999 + more)
+    assert (places.diff() > 0).all()
 
 
 def test_rank_and_spread_tell_collapse_from_health():

@@ -32,8 +32,8 @@ class Recorder(Protocol):
 @contextmanager
 def searched_kernels() -> Iterator[None]:
     """Meanwhile cuDNN times the kernels of each convolution that it has not met and keeps the fastest one
-    instead of guessing it. That takes too long for work done once; what is recorded is done thousands of
-    times (docs/performance.md has what it gives).
+    instead of guessing it; one that it has met without this stays a guess. That takes too long for work done
+    once; what is recorded is done thousands of times (docs/performance.md has what it gives).
     """
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = True

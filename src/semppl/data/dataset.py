@@ -143,7 +143,8 @@ def evenly(index_N: Tensor, most: int) -> Tensor:
     """At most `most` of them, spread over the whole: sorted data show all their classes."""
     if len(index_N) <= most:
         return index_N
-    return index_N[torch.linspace(0, len(index_N) - 1, most).round().long()]
+    # in float32 two of many would round to the same place
+    return index_N[torch.linspace(0, len(index_N) - 1, most, dtype=torch.float64).round().long()]
 
 
 def _thumbnail(image_3HW: Tensor) -> Tensor:

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from semppl.data.dataset import evenly
 from semppl.evaluate.bank import TEMPERATURE, Answer, LabelledBank
-from semppl.method.pseudo_labels import nearest
 from semppl.nets.heads import unit
 
 _LOOKED_AT: Final = 10_000
@@ -21,6 +20,8 @@ _LOOKED_AT: Final = 10_000
 _VOTERS: Final = 20
 # what an image counts for that is in no doubt at all, so that images are chosen where none is
 _LEAST_DOUBT: Final = 0.01
+# two products of the same vectors differ by less
+_ROUNDING: Final = 1e-4
 _AT_A_TIME: Final = 256
 
 
@@ -33,13 +34,17 @@ class Suggestion(NamedTuple):
     share: float
     cosine: float
     """To the nearest labelled image."""
-    stands_for: int
-    """Images that are nearer to it than to any label and to those chosen before it; it is one of them."""
+    stands_for: float
+    """Share of the images that are nearer to it than to any label and to those chosen before it."""
 
     @property
     def reason(self) -> str:
         """In words."""
-        return f"stands for {self.stands_for:,} images" if self.stands_for > 1 else "stands for itself alone"
+        if not self.stands_for:
+            return "like one with a label"
+        percent = 100 * self.stands_for
+        amount = f"{percent:.{0 if percent >= 10 else 1}f}" if percent >= 0.1 else "less than 0.1"
+        return f"stands for {amount} % of the images"
 
 
 class Suspicion(NamedTuple):
@@ -56,28 +61,30 @@ def label_next(answer: Answer, features_NF: Tensor, bank: LabelledBank, *, count
     useful of a class first.
 
     Useful is a label that is near to many images in doubt which are far from other labels. An image is in
-    doubt by the share of its 20 nearest labels' votes that are against their winner; a label covers it by
-    exp((cosine − 1) / T), the weight of a vote. Chosen is, again and again, what adds most to the sum over
-    images of doubt × best cover. Measured beside other rules: docs/fit.md.
+    doubt by the share of its 20 nearest labels' votes that are against their winner, and a little in any
+    case; a label covers it by exp((cosine − 1) / T), the weight of a vote. Chosen is, again and again, what
+    adds most to the sum over images of doubt × best cover. Measured beside other rules: docs/fit.md.
+
+    At most 10,000 images are looked at, spread over all, and none whose features are not finite.
     """
     if len(answer.labels_N) != len(features_NF):
         raise ValueError(f"{len(features_NF)} features do not fit {len(answer.labels_N)} answers")
-    if not len(features_NF) or count < 1:
+    sound_N = features_NF.isfinite().all(1).cpu().nonzero().squeeze(1)
+    if not len(sound_N) or count < 1:
         return []
-    looked_M = evenly(torch.arange(len(features_NF)), max(_LOOKED_AT, count))
+    looked_M = evenly(sound_N, max(_LOOKED_AT, count))
     vectors_MF = unit(features_NF[looked_M.to(features_NF.device)].to(bank.features_LF.device))
     answer = Answer(*(part.cpu()[looked_M] for part in answer))
     _, classes_M = answer.labels_N.unique(return_inverse=True)
-    coverage = Coverage(vectors_MF, bank)
     return [
         Suggestion(
             int(looked_M[pick]),
             int(answer.labels_N[pick]),
             float(answer.share_N[pick]),
             float(answer.cosine_NK[pick, 0]),
-            coverage.add_(pick),
+            stands_for / len(looked_M),
         )
-        for pick in _in_turn(coverage, classes_M, min(count, len(looked_M)))
+        for pick, stands_for in _in_turn(Coverage(vectors_MF, bank), classes_M, min(count, len(looked_M)))
     ]
 
 
@@ -87,12 +94,10 @@ class Coverage:
 
     def __init__(self, vectors_MF: Tensor, bank: LabelledBank) -> None:
         """`vectors_MF` are of unit length, on the device of the bank."""
-        slots_L = torch.arange(len(bank.labels_L), device=vectors_MF.device)
-        cosine_M1, _ = nearest(vectors_MF, bank.features_LF, slots_L, 1)
-        voters = replace(bank, k=min(_VOTERS, len(bank.labels_L)))
+        votes = replace(bank, k=min(_VOTERS, len(bank.labels_L))).ask(vectors_MF)
         self._vectors_MF = vectors_MF
-        self._cover_M = _cover(cosine_M1.squeeze(1))
-        self._doubt_M = 1 - voters.ask(vectors_MF).share_N + _LEAST_DOUBT
+        self._cover_M = _cover(votes.cosine_NK[:, 0])
+        self._doubt_M = 1 - votes.share_N + _LEAST_DOUBT
 
     def gains(self, index_B: Tensor) -> Tensor:
         """What a label of each would add, by itself."""
@@ -107,7 +112,7 @@ class Coverage:
     def add_(self, index: int) -> int:
         """Label this one; gives how many images are nearer to it than to whatever was labelled before."""
         mine_M = self._cover_by(torch.tensor([index]))[0]
-        nearer_M = mine_M > self._cover_M
+        nearer_M = mine_M > self._cover_M + _ROUNDING
         self._cover_M = self._cover_M.maximum(mine_M)
         return int(nearer_M.sum())
 
@@ -116,8 +121,8 @@ def _cover(cosine: Tensor) -> Tensor:
     return ((cosine - 1) / TEMPERATURE).exp()
 
 
-def _in_turn(coverage: Coverage, classes_M: Tensor, count: int) -> Iterator[int]:
-    """Of the classes with the fewest choices, the image that adds most; it must be added before the next.
+def _in_turn(coverage: Coverage, classes_M: Tensor, count: int) -> Iterator[tuple[int, int]]:
+    """Of the classes with the fewest choices, the image that adds most, and how many it stands for.
 
     What an image adds can only become less as others are added. So a gain computed earlier is a bound, and
     only images whose bound is above the best known gain are computed again.
@@ -138,7 +143,7 @@ def _in_turn(coverage: Coverage, classes_M: Tensor, count: int) -> Iterator[int]
         label = classes_M[pick]
         chosen_Y[label] += 1
         left_Y[label] -= 1
-        yield pick
+        yield pick, coverage.add_(pick)
 
 
 def suspicious(bank: LabelledBank, answer: Answer) -> list[Suspicion]:
