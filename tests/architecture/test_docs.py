@@ -67,7 +67,7 @@ def test_every_flag_in_the_documents_exists(capsys):
         with pytest.raises(SystemExit):
             main([verb, "--help"])
         text += capsys.readouterr().out
-    text += (ROOT / "docs" / "cifar10.py").read_text()
+    text += "".join((ROOT / "docs" / name).read_text() for name in ("cifar10.py", "label_next.py"))
     known = set(re.findall(r"--[a-z][a-z.\-]*", text)) | {"--logdir", "--quiet"} | TORCHRUN
     for page in PAGES:
         used = set(re.findall(r"(?<![\w-])--[a-z][a-z.\-]*[a-z]", page.read_text()))
