@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from semppl.core.rng import generator
 from semppl.data.order import stream_indices
 from semppl.evaluate.descent import shuffled
+from semppl.evaluate.exam import mark_of
 from semppl.evaluate.finetune import (
     DEFAULT_SWEEP,
     PAPER_BATCHES,
@@ -16,7 +17,7 @@ from semppl.evaluate.finetune import (
     PAPER_ENCODER_RATES,
     PAPER_SWEEP,
     Rates,
-    choose_best,
+    best_first,
     create_network,
     create_sgd,
     fine_tune,
@@ -24,6 +25,7 @@ from semppl.evaluate.finetune import (
     images_per_step,
     learning_rate,
     predict_logits,
+    ran_away,
 )
 from semppl.nets.encoder import create_encoder
 from semppl.nets.heads import create_head
@@ -232,15 +234,33 @@ def test_a_batch_of_one_becomes_a_batch_of_two():
     assert sizes == [2, 2]
 
 
-def test_the_best_setting_is_chosen_and_of_several_the_first():
+def test_settings_come_best_first_and_equals_as_they_came():
     sweep = [Rates(1, 1), Rates(2, 1), Rates(3, 1), Rates(4, 1)]
     accuracy = dict(zip(sweep, (math.nan, 0.5, 0.7, 0.7), strict=True))
-    best, scores = choose_best(sweep, accuracy.get)
-    assert best == Rates(3, 1)
-    assert list(scores) == sweep
+    scores = best_first(sweep, accuracy.get)
+    assert list(scores) == [Rates(3, 1), Rates(4, 1), Rates(2, 1), Rates(1, 1)]
     assert [scores[rates] for rates in sweep[1:]] == [0.5, 0.7, 0.7]
     with pytest.raises(ValueError, match="nothing to choose"):
-        choose_best([], accuracy.get)
+        best_first([], accuracy.get)
+
+
+@pytest.mark.parametrize(
+    ("right", "own", "left_out", "away"),
+    [
+        # what happened: Wilson's interval of 28 of 50 begins at 42.3 %
+        pytest.param(28, 62, 50, True, id="a quarter of 250 where half of 50 were right"),
+        pytest.param(28, 105, 50, True, id="42.0 %"),
+        pytest.param(28, 106, 50, False, id="42.4 %"),
+        pytest.param(28, 250, 50, False, id="all of its own"),
+        # of 10 of 10 it begins at 72.2 %: one of 40 that is wrong is no reason
+        pytest.param(10, 244, 10, False, id="97.6 % where ten of ten were right"),
+        pytest.param(10, 180, 10, True, id="72.0 % where ten of ten were right"),
+        pytest.param(0, 0, 10, False, id="nothing was promised"),
+    ],
+)
+def test_a_training_ran_away_that_knows_less_of_its_own_labels_than_of_others(right, own, left_out, away):
+    right_L = torch.arange(250) < own
+    assert ran_away(right_L, mark_of(right / left_out, left_out)) is away
 
 
 def test_logits_come_in_evaluation_mode_and_leave_the_mode_alone():

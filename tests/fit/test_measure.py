@@ -19,9 +19,8 @@ def _quick(monkeypatch):
     right = torch.ones(21, dtype=torch.bool)
     row = Row("supervised only", "own head", marked(right), right)
     monkeypatch.setattr(module, "supervised", lambda *_: row)
-    monkeypatch.setattr(
-        module, "fine_tuned", lambda *_: (None, Row("SemPPL", "fine-tuned", row.mark, right), None)
-    )
+    tuned = SimpleNamespace(model=None), Row("SemPPL", "fine-tuned", row.mark, right)
+    monkeypatch.setattr(module, "fine_tuned", lambda *_: tuned)
     taught = Row("SemPPL", "fine-tuned on all images", row.mark, right)
     monkeypatch.setattr(module, "taught", lambda *_: (None, taught, None))
 

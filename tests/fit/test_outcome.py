@@ -22,7 +22,7 @@ from semppl.evaluate.finetune import DEFAULT_SWEEP
 from semppl.fit import outcome
 from semppl.fit.consistency import Course
 from semppl.fit.outcome import export, final_model, predict_rest, show_advice, suggest, suspect
-from semppl.fit.tuning import Tuning
+from semppl.fit.tuning import Tuned, Tuning
 from semppl.protocols.desk import Desk
 from semppl.protocols.self_training import without_label
 from semppl.protocols.teaching import collect
@@ -47,9 +47,12 @@ def course_of(desk):
     return Course(make_plan(len(index), 3), collect(desk, index, desk.given_M), index)
 
 
+TUNED = Tuned(Tuning(DEFAULT_SWEEP[0], 2), model=None, promised=None)
+
+
 @pytest.mark.parametrize("decides", get_args(Decides))
 def test_the_model_knows_all_given_labels_and_survives_its_export(desk, online, run, decides):
-    model = final_model(desk, online, decides, Tuning(DEFAULT_SWEEP[0], 2), course_of(desk))
+    model = final_model(desk, online, decides, TUNED, course_of(desk))
     assert len(model.bank.labels_L) == len(model.bank_names) == 15
     assert model.decides == decides
     assert export(model, run.model, desk) == 0
@@ -58,8 +61,7 @@ def test_the_model_knows_all_given_labels_and_survives_its_export(desk, online, 
 @pytest.mark.parametrize("decides", get_args(Decides))
 def test_a_scale_changes_how_sure_a_model_is_and_no_answer(desk, online, decides):
     plain, scaled = (
-        final_model(desk, online, decides, Tuning(DEFAULT_SWEEP[0], 2), course_of(desk), scale)
-        for scale in (1.0, 0.25)
+        final_model(desk, online, decides, TUNED, course_of(desk), scale) for scale in (1.0, 0.25)
     )
     images = desk.dataset.images[:9]
     with torch.no_grad():

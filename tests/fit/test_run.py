@@ -63,6 +63,7 @@ def test_from_a_messy_folder_and_a_table_to_a_result(class_folders, tmp_path):
     assert sorted(roles.values()).count("validation") == 2
     result = json.loads((out / "evaluations" / "fit.json").read_text())
     assert len(result["rows"]) == 6
+    assert result["finetuning"].keys() == {"rates", "steps"}
     assert "fine-tuned on all images: left out, too little time" in text
     assert result["consistency"] is None
     assert result["verdict"] in text
@@ -165,7 +166,7 @@ def test_a_threshold_that_no_label_reaches_has_no_precision():
 def test_the_protocol_says_whether_rates_were_chosen(held_out, rates):
     dataset = SimpleNamespace(labelled_L=range(4), validation_V=range(held_out))
     exam = SimpleNamespace(kind="test", describe=lambda: "9 test images")
-    found = SimpleNamespace(exam=exam, tuning=object(), course=None, calibration=None)
+    found = SimpleNamespace(exam=exam, tuned=object(), course=None, calibration=None)
     said = protocol(SimpleNamespace(dataset=dataset), found)
     assert f"4 labels for training, {held_out} for validation" in said
     assert said.endswith(f"fine-tuned from the projector's first layer, rates {rates}")

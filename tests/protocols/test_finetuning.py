@@ -34,9 +34,9 @@ def test_settings_are_chosen_on_labels_of_training_and_seeds_train_on_all(
 
     monkeypatch.setattr(type(subject.desk), "logits", spy)
     outcome = finetune(subject)
-    # four times the labels that choose, and then the exam once for each seed
+    # four times the labels that choose; then for each seed its own labels, and the exam
     choosing = subject.desk.dataset.images[subject.task.labels.choose_V]
-    assert [len(images) for images in asked] == [3] * 4 + [30] * 2
+    assert [len(images) for images in asked] == [3] * 4 + [15, 30] * 2
     assert all(torch.equal(images, choosing) for images in asked[:4])
     *sweep, first, second = tried
     assert [rates for _, rates, *_ in sweep] == list(DEFAULT_SWEEP)
@@ -52,6 +52,55 @@ def test_settings_are_chosen_on_labels_of_training_and_seeds_train_on_all(
     assert outcome.settings["rates_for_a_batch_of_256"]["encoder"] == best["encoder"]
     assert "chosen from 4 on 3 of the labels" in outcome.protocol
     assert outcome.numbers[0].deviation is not None
+
+
+@pytest.fixture
+def ruins(trained, subject_of, monkeypatch):
+    """Gives what a fine-tuning finds whose trainings on all labels know nothing with some of the rates."""
+
+    def run(ruined, **flags):
+        subject, real = subject_of(trained, **flags), finetuning.tune
+        number = len(subject.task.labels.all_L)
+
+        def tune(desk, online, index_L, labels_L, **how):
+            model = real(desk, online, index_L, labels_L, **{**how, "epochs": 60})
+            if len(index_L) == number and how["rates"] in ruined:
+                torch.nn.init.zeros_(model.classifier.weight)
+                torch.nn.init.constant_(model.classifier.bias, float("nan"))
+            return model
+
+        monkeypatch.setattr(finetuning, "tune", tune)
+        # what each setting has is known, so that it is known which is the next best
+        scores = {"setting2": 100.0, "setting4": 99.0}
+        monkeypatch.setattr(finetuning, "recalled", lambda *given: scores.get(given[2], 98.0))
+        return finetune(subject)
+
+    return run
+
+
+def test_a_training_that_runs_away_gives_way_to_the_next_best_setting(ruins):
+    best, second = DEFAULT_SWEEP[1], DEFAULT_SWEEP[3]
+    whole = ruins([])
+    assert whole.settings["rates_for_a_batch_of_256"] == vars(best)
+    assert whole.details["ran_away"] == []
+    assert "ran away" not in whole.protocol
+    saved = ruins([best], seeds=2)
+    assert saved.settings["rates_for_a_batch_of_256"] == vars(second)
+    assert [(each["seed"], each["encoder"]) for each in saved.details["ran_away"]] == [
+        (0, best.encoder),
+        (1, best.encoder),
+    ]
+    assert all(each["own_labels"] < 50 for each in saved.details["ran_away"])
+    assert "then trained on all of them, the next best where that ran away (seed 0, 1); " in saved.protocol
+    assert [row["encoder"] for row in saved.settings["sweep"]] == [rates.encoder for rates in DEFAULT_SWEEP]
+
+
+def test_where_all_run_away_three_are_tried_and_one_is_marked(ruins):
+    outcome = ruins(DEFAULT_SWEEP)
+    assert [each["encoder"] for each in outcome.details["ran_away"]] == [
+        DEFAULT_SWEEP[place].encoder for place in (1, 3, 0)
+    ]
+    assert len(outcome.details["metrics"]) == 1
 
 
 def test_the_papers_sweep_has_its_108_settings_and_30_epochs(trained, subject_of, tried, monkeypatch):

@@ -19,6 +19,7 @@ from torch.optim import SGD
 
 from semppl.core.rng import generator
 from semppl.evaluate.descent import PLAIN, Examples, Means, Precision, descend_, exact
+from semppl.evaluate.exam import Mark, marked
 from semppl.nets.initialise import create_linear
 
 S = TypeVar("S", bound=Hashable)
@@ -156,13 +157,22 @@ def images_per_step(num_labels: int, batch_size: int) -> int:
     return max(min(batch_size, num_labels), 2)
 
 
-def choose_best(settings: Sequence[S], score: Callable[[S], float]) -> tuple[S, dict[S, float]]:
-    """The setting that scores best, of several the first, and all scores; nan is the worst."""
+def best_first(settings: Sequence[S], score: Callable[[S], float]) -> dict[S, float]:
+    """The settings with their scores, the best one first, of equals that which came first; nan is the
+    worst.
+    """
     if not settings:
         raise ValueError("there is nothing to choose from")
     scores = {setting: score(setting) for setting in settings}
-    best = max(scores, key=lambda setting: -math.inf if math.isnan(scores[setting]) else scores[setting])
-    return best, scores
+    return dict(sorted(scores.items(), key=lambda item: math.inf if math.isnan(item[1]) else -item[1]))
+
+
+def ran_away(right_L: Tensor, promised: Mark) -> bool:
+    """Whether a training ended with fewer of its own labels right than its setting had of labels left out,
+    by more than chance. Large rates may ruin the encoder in one training and not in the next: with 250 labels
+    of CIFAR-10 a setting that had 56 % of the labels left out once had 21.9 % of the test images.
+    """
+    return marked(right_L).accuracy < promised.low
 
 
 def predict_logits(model: nn.Module, batches: Iterable[Tensor], precision: Precision = exact) -> Tensor:

@@ -20,7 +20,7 @@ from semppl.evaluate.teaching import Classified
 from semppl.fit.consistency import Course, allowance, taught
 from semppl.fit.settings import FitSettings
 from semppl.fit.supervised import supervised
-from semppl.fit.tuning import Tuning, answers, fine_tuned
+from semppl.fit.tuning import Tuned, answers, fine_tuned
 from semppl.fit.verdict import ON_ALL, OURS, START, Answer, Row, chosen, examined
 from semppl.nets.heads import Projected
 from semppl.protocols.desk import Desk
@@ -33,8 +33,8 @@ class Measured:
 
     rows: list[Row]
     exam: Exam
-    tuning: Tuning | None
-    """Of the fine-tuning, where it was done."""
+    tuned: Tuned | None
+    """By the labels, where it was done."""
     course: Course | None
     """Of that on all images, where it was done."""
     decides: str
@@ -62,9 +62,10 @@ def measure(
     if exam is None:
         exam = _own_labels(desk)
     rows, said = _frozen(desk, OURS, online.encoder, exam, validation, seconds)
-    tuning, course, models = None, None, dict[str, FineTuned | Classified]()
+    tuned, course, models = None, None, dict[str, FineTuned | Classified]()
     if settings.finetune:
-        tuning, row, models["fine-tuned"] = fine_tuned(desk, online, exam, validation, seconds)
+        tuned, row = fine_tuned(desk, online, exam, validation, seconds)
+        models["fine-tuned"] = tuned.model
         rows.append(row)
     others = []
     if settings.baselines:
@@ -83,7 +84,7 @@ def measure(
     confusion = _confusion(exam, said.get(decides), len(desk.dataset.classes))
     strength = _strength(desk, online) if decides == "linear" else None
     trust, calibration = _trust(desk, online, model, strength)
-    return Measured(rows, exam, tuning, course, decides, trust, calibration, strength, confusion)
+    return Measured(rows, exam, tuned, course, decides, trust, calibration, strength, confusion)
 
 
 def _confusion(exam: Exam, answer_N: Tensor | None, classes: int) -> list[list[int]] | None:

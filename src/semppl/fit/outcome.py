@@ -22,7 +22,7 @@ from semppl.evaluate.advice import label_next, suspicious
 from semppl.evaluate.bank import Answer, build_bank
 from semppl.fit.consistency import Course
 from semppl.fit.sheet import Tile, sheet
-from semppl.fit.tuning import Tuning
+from semppl.fit.tuning import Tuned
 from semppl.fit.verdict import ON_ALL
 from semppl.nets.heads import Projected
 from semppl.protocols.desk import Desk
@@ -43,7 +43,7 @@ def final_model(
     desk: Desk,
     online: Projected,
     decides: Decides,
-    tuning: Tuning | None,
+    tuned: Tuned | None,
     course: Course | None = None,
     scale: float = 1.0,
     strength: float | None = None,
@@ -57,9 +57,9 @@ def final_model(
     labels_L = desk.given_M[index_L]
     encoder: nn.Module = online.encoder
     head: nn.Module | None = None
-    if decides == "fine-tuned" and tuning is not None:
-        tuned = tuning.run(desk, online, index_L, labels_L, "fine-tuning on all labels")
-        encoder, head = tuned.encoder, nn.Sequential(tuned.hidden, tuned.classifier)
+    if decides == "fine-tuned" and tuned is not None:
+        anew = tuned.once_more(desk, online, index_L, labels_L)
+        encoder, head = anew.encoder, nn.Sequential(anew.hidden, anew.classifier)
     elif decides == ON_ALL and course is not None:
         taught = course.run(desk, online.encoder, desk.given_M, "fine-tuning on all images and labels")
         encoder, head = taught.encoder, taught.classifier

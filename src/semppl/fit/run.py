@@ -110,7 +110,7 @@ def _after(
     decides = cast(Decides, found.decides)
     _show(desk, found)
     scale = 1.0 if found.calibration is None else found.calibration.scale
-    model = final_model(desk, online, decides, found.tuning, found.course, scale, found.strength)
+    model = final_model(desk, online, decides, found.tuned, found.course, scale, found.strength)
     difference = export(model, run.model, desk)
     predicted = predict_rest(desk, model, run)
     lines = [f"model: {run.model} (read again: probabilities differ by at most {difference:.1e})"]
@@ -146,7 +146,7 @@ def protocol(desk: Desk, found: Measured) -> str:
         f"{len(dataset.labelled_L)} labels for training, {len(dataset.validation_V)} for validation",
         "k-NN: cosine, weighted; linear: l2 logistic regression, penalty by cross-validation",
     ]
-    if found.tuning is not None:
+    if found.tuned is not None:
         rates = "chosen on the validation labels" if len(dataset.validation_V) else "not chosen"
         parts.append(f"fine-tuned from the projector's first layer, rates {rates}")
     if found.course is not None:
@@ -197,7 +197,7 @@ def _write(desk: Desk, run: RunDirectory, state: TrainState, found: Measured, wo
         "model_decides_by": found.decides,
         "classes": list(desk.dataset.classes),
         "confusion": found.confusion,
-        "finetuning": None if found.tuning is None else asdict(found.tuning),
+        "finetuning": None if found.tuned is None else asdict(found.tuned.how),
         "consistency": None if found.course is None else found.course.as_json(),
         "calibration": None if found.calibration is None else found.calibration._asdict(),
         "votes": [

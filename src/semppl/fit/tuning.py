@@ -9,20 +9,21 @@ from typing import Final
 
 from torch import Tensor, nn
 
-from semppl.evaluate.exam import Exam
+from semppl.evaluate.exam import Exam, Mark, marked
 from semppl.evaluate.finetune import (
     DEFAULT_SWEEP,
     EPOCHS,
     FineTuned,
     Rates,
-    choose_best,
+    best_first,
     images_per_step,
+    ran_away,
 )
 from semppl.fit.clock import StepClock
 from semppl.fit.verdict import OURS, Row, examined
 from semppl.nets.heads import Projected
 from semppl.protocols.desk import Desk
-from semppl.protocols.tuning import tune
+from semppl.protocols.tuning import own_right, tune
 
 BATCH: Final = 128
 # steps of one fine-tuning: 300, or 30 epochs where they are more, and less where time is short
@@ -54,10 +55,34 @@ class Tuning:
         )
 
 
+@dataclass(frozen=True)
+class Tuned:
+    """A network that was fine-tuned and measured."""
+
+    how: Tuning
+    model: FineTuned
+    promised: Mark | None
+    """What it has on the validation labels, where there are any."""
+
+    def once_more(self, desk: Desk, online: Projected, index_L: Tensor, labels_L: Tensor) -> FineTuned:
+        """On all labels, those for validation included; where that runs away, the one that was measured."""
+        model = self.how.run(desk, online, index_L, labels_L, "fine-tuning on all labels")
+        if self.promised is None:
+            return model
+        right_L = own_right(desk, model, index_L, labels_L)
+        if not ran_away(right_L, self.promised):
+            return model
+        desk.say(
+            f"fine-tuning on all labels ran away ({marked(right_L).accuracy:.0f} % of these right): the "
+            "model is the one that was measured, which has not seen the validation labels"
+        )
+        return self.model
+
+
 def fine_tuned(
     desk: Desk, online: Projected, exam: Exam, validation: Exam | None, seconds: float
-) -> tuple[Tuning, Row, FineTuned]:
-    """How it was done, the row of the table, and the network.
+) -> tuple[Tuned, Row]:
+    """The network with how it was made, and the row of the table.
 
     Without validation labels nothing can be chosen and the second rates of the sweep are taken. `seconds` is
     what pre-training took.
@@ -75,11 +100,12 @@ def fine_tuned(
             return 0.0
         return float(validation.mark(answers(desk, models[rates], validation)).float().mean())
 
-    rates, _ = choose_best(sweep, score)
+    rates = next(iter(best_first(sweep, score)))
     took = seconds + time.monotonic() - start
     model = models[rates]
     row = examined(OURS, "fine-tuned", lambda of: answers(desk, model, of), exam, validation, took)
-    return Tuning(rates, steps), row, model
+    promised = None if row.right_V is None else marked(row.right_V)
+    return Tuned(Tuning(rates, steps), model, promised), row
 
 
 def _steps(desk: Desk, online: Projected, runs: int, seconds: float) -> int:
