@@ -118,6 +118,16 @@ def test_lines_have_the_length_with_which_all_of_them_have_the_most_points(tmp_p
     }
 
 
+def test_a_line_of_three_seeds_is_not_left_for_two_of_one(tmp_path):
+    found = []
+    for seed in range(3):
+        found += linear(tmp_path / f"long{seed}", {4000: 9.0, 40: 8.0}, epochs=8.0, seed=seed)
+    for per_class, labels in ((400, 4000), (4, 40)):
+        both = {"linear": outcome(1.0, labels=labels), "finetune": outcome(2.0, labels=labels)}
+        found += numbers(tmp_path / f"short{labels}", configured(epochs=5.0, per_class=per_class), both)
+    assert [line.name for line in lines(sections(found))] == ["SemPPL, 8 epochs, linear"]
+
+
 def test_rows_that_take_the_method_apart_do_not_choose_its_length(tmp_path):
     found = linear(tmp_path / "main", {4000: 9.0, 40: 8.0}, epochs=8.0)
     for place, method in enumerate([{"labels": "oracle"}, {"labels": "given"}, {"objective": "byol"}]):

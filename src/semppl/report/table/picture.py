@@ -69,30 +69,31 @@ def _main_rows(sections: Sequence[Section]) -> list[tuple[int, Row]]:
 
 
 def _lengths(rows: Sequence[tuple[int, Row]]) -> dict[Method, str]:
-    """Method → the epochs of its lines: those with which all methods together have the most points on lines,
-    so that these compare; a method without a line of so many has others, those with which it has the most.
+    """Method → the epochs of its lines: those with which all methods together have the most numbers on lines,
+    so that these compare and a line of three seeds is not left for two of one; a method without a line of so
+    many has others, those with which it has the most.
     """
-    covered: dict[Method, dict[str, dict[str, set[int]]]] = {}
+    covered: dict[Method, dict[str, dict[str, dict[int, int]]]] = {}
     runs: dict[str, set[Path]] = {}
     for labels, row in rows:
         columns = covered.setdefault(row.method, {}).setdefault(_epochs(row), {})
         for column in _columns(row):
-            columns.setdefault(column, set()).add(labels)
+            columns.setdefault(column, {}).setdefault(labels, len(row.values(column)))
         runs.setdefault(_epochs(row), set()).update(run.path for run in row.runs)
 
     def best(methods: Sequence[Method]) -> str:
         """Of equals those of more runs, then the most."""
         lengths = {each for method in methods for each in covered[method]}
-        points = {each: sum(_points(covered[method].get(each)) for method in methods) for each in lengths}
-        return max(lengths, key=lambda each: (points[each], len(runs[each]), float(each or 0)), default="")
+        known = {each: sum(_numbers(covered[method].get(each)) for method in methods) for each in lengths}
+        return max(lengths, key=lambda each: (known[each], len(runs[each]), float(each or 0)), default="")
 
     common = best([method for method in covered if method is not SUPERVISED])
-    return {method: common if _points(of.get(common)) else best([method]) for method, of in covered.items()}
+    return {method: common if _numbers(of.get(common)) else best([method]) for method, of in covered.items()}
 
 
-def _points(columns: Mapping[str, set[int]] | None) -> int:
-    """On lines, which have two at least."""
-    return sum(len(labels) for labels in (columns or {}).values() if len(labels) > 1)
+def _numbers(columns: Mapping[str, Mapping[int, int]] | None) -> int:
+    """Of all seeds of the points on lines, which have two at least."""
+    return sum(sum(seeds.values()) for seeds in (columns or {}).values() if len(seeds) > 1)
 
 
 def _network(row: Row) -> str:
