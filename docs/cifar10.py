@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from statistics import median_high
 from typing import Any
 
 import yaml
@@ -97,19 +98,21 @@ class Pace:
     """How long commands took here, so that it can be said how long another one will take."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[int, float]] = {}
+        self._seen: dict[str, dict[int, list[float]]] = {}
 
     def note_(self, command: Command, seconds: float) -> None:
-        """The longest of its kind counts, for its start matters least; of equally long ones the slowest."""
-        if not command.kind:
-            return
-        seen = (command.epochs, seconds / command.epochs)
-        self._seen[command.kind] = max(seen, self._seen.get(command.kind, seen))
+        """By kind and epochs."""
+        if command.kind:
+            self._seen.setdefault(command.kind, {}).setdefault(command.epochs, []).append(seconds)
 
     def expected(self, command: Command) -> float:
-        """Seconds; nothing is known of a kind that has not been seen."""
-        _, seconds = self._seen.get(command.kind, (0, 0.0))
-        return command.epochs * seconds
+        """Seconds; nothing is known of a kind that has not been seen. The longest of its kind count, for
+        their start matters least, and the middle one of them, for the first had to compile what others find.
+        """
+        if not (seen := self._seen.get(command.kind)):
+            return 0.0
+        longest = max(seen)
+        return command.epochs * median_high(seen[longest]) / longest
 
 
 class Workshop:
