@@ -120,7 +120,7 @@ class Workshop:
 
     def __init__(self, data: str, out: Path, end: float = math.inf, *, whole: bool = False) -> None:
         """`end` is when it stops by itself, by the clock that counts seconds; `whole`: nothing begins that
-        would not be finished then.
+        is not likely to be finished then.
         """
         self.failed, self.stopped = list[str](), False
         self._data, self._out, self._end, self._whole = data, out, end, whole
@@ -274,7 +274,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--whole",
         action="store_true",
-        help="begin no run that would not be finished by then, once one of its kind was timed",
+        help="begin no run that is not likely to be finished by then, once one of its kind was timed",
     )
     parser.add_argument("--list", action="store_true", help="print all commands, and run nothing")
     flags = parser.parse_args(words)

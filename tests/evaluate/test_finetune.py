@@ -245,22 +245,27 @@ def test_settings_come_best_first_and_equals_as_they_came():
 
 
 @pytest.mark.parametrize(
-    ("right", "own", "left_out", "away"),
+    ("own", "right", "left_out", "away"),
     [
-        # what happened: Wilson's interval of 28 of 50 begins at 42.3 %
-        pytest.param(28, 62, 50, True, id="a quarter of 250 where half of 50 were right"),
-        pytest.param(28, 105, 50, True, id="42.0 %"),
-        pytest.param(28, 106, 50, False, id="42.4 %"),
-        pytest.param(28, 250, 50, False, id="all of its own"),
+        # Wilson's interval of 28 of 50 begins at 42.3 %
+        pytest.param(105, 28, 50, True, id="42.0 % where 28 of 50 were right"),
+        pytest.param(106, 28, 50, False, id="42.4 % where 28 of 50 were right"),
+        pytest.param(250, 28, 50, False, id="all of its own"),
         # of 10 of 10 it begins at 72.2 %: one of 40 that is wrong is no reason
-        pytest.param(10, 244, 10, False, id="97.6 % where ten of ten were right"),
-        pytest.param(10, 180, 10, True, id="72.0 % where ten of ten were right"),
+        pytest.param(244, 10, 10, False, id="97.6 % where ten of ten were right"),
+        pytest.param(180, 10, 10, True, id="72.0 % where ten of ten were right"),
         pytest.param(0, 0, 10, False, id="nothing was promised"),
     ],
 )
-def test_a_training_ran_away_that_knows_less_of_its_own_labels_than_of_others(right, own, left_out, away):
-    right_L = torch.arange(250) < own
-    assert ran_away(right_L, mark_of(right / left_out, left_out)) is away
+def test_a_training_ran_away_that_knows_less_of_its_own_labels_than_of_others(own, right, left_out, away):
+    assert ran_away(mark_of(own / 250, 250), mark_of(right / left_out, left_out)) is away
+
+
+def test_rates_are_bolder_if_none_is_smaller():
+    middle = Rates(0.005, 0.05)
+    assert [rates.bolder(middle) for rates in DEFAULT_SWEEP] == [False, True, True, True]
+    assert not Rates(0.02, 0.04).bolder(middle)
+    assert str(middle) == "0.005 and 0.05"
 
 
 def test_logits_come_in_evaluation_mode_and_leave_the_mode_alone():

@@ -64,6 +64,7 @@ def test_from_a_messy_folder_and_a_table_to_a_result(class_folders, tmp_path):
     result = json.loads((out / "evaluations" / "fit.json").read_text())
     assert len(result["rows"]) == 6
     assert result["finetuning"].keys() == {"rates", "steps"}
+    assert result["model_has_seen_validation_labels"] is True
     assert "fine-tuned on all images: left out, too little time" in text
     assert result["consistency"] is None
     assert result["verdict"] in text
@@ -109,6 +110,20 @@ def test_the_model_of_all_images_goes_all_the_way(class_folders, tmp_path, monke
     assert json.loads((out / "model" / "config.json").read_text())["decides"] == "fine-tuned on all images"
     assert len(table_of(out / "predictions.csv")) == 24
     assert "SemPPL, fine-tuned on all images" in (out / "report.html").read_text()
+
+
+def test_a_model_that_ran_away_on_all_labels_is_not_taken_and_that_is_written(
+    class_folders, tmp_path, monkeypatch
+):
+    for module in (measure, verdict):
+        monkeypatch.setattr(module, "chosen", lambda rows: rows[2])
+    monkeypatch.setattr(tuning, "ran_away", lambda own, promised: True)
+    data = DataConfig(labels_per_class=4, workers=0)
+    out = tmp_path / "run"
+    text = go(tiny_config(class_folders, data=data, epochs=1.0, batch_size=16), out)
+    assert "fine-tuning on all labels ran away" in text
+    result = json.loads((out / "evaluations" / "fit.json").read_text())
+    assert (result["model_decides_by"], result["model_has_seen_validation_labels"]) == ("fine-tuned", False)
 
 
 def table_of(path):

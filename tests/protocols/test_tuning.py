@@ -1,7 +1,7 @@
 import torch
 
 from semppl.evaluate.finetune import DEFAULT_SWEEP
-from semppl.protocols.tuning import tune
+from semppl.protocols.tuning import right_on, tune
 
 HOW = {"rates": DEFAULT_SWEEP[0], "epochs": 1, "batch_size": 4, "seed": 0}
 
@@ -42,3 +42,14 @@ def test_files_that_do_not_fit_are_read_step_by_step(make_desk, online, monkeypa
     close()
     model = tune(desk, online, index, labels, title=None, **HOW)
     assert model(torch.zeros(2, 3, 8, 8)).shape == (2, 3)
+
+
+def test_what_is_not_finite_is_no_answer(desk, online):
+    index = desk.dataset.labelled_L
+    labels = desk.dataset.labels_M[index]
+    model = tune(desk, online, index, labels, title=None, **HOW)
+    torch.nn.init.zeros_(model.classifier.weight)
+    torch.nn.init.zeros_(model.classifier.bias)
+    assert torch.equal(right_on(desk, model, index, labels), labels == 0), "the first of equals"
+    torch.nn.init.constant_(model.classifier.bias, float("nan"))
+    assert not right_on(desk, model, index, labels).any()

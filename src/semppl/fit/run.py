@@ -15,7 +15,7 @@ from semppl.core.counted import counted
 from semppl.core.elapsed import training_seconds
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_text
-from semppl.deploy.model import Decides
+from semppl.deploy.model import Decides, Model
 from semppl.evaluate.bank import ShareTrust
 from semppl.fit.measure import Measured, measure
 from semppl.fit.outcome import (
@@ -126,7 +126,7 @@ def _after(
     )
     show_advice(desk, [*advised, *suspects], run)
     words = verdict(found.rows, found.exam)
-    _write(desk, run, state, found, words)
+    _write(desk, run, state, found, words, model)
     if (page := write_report(run)) is not None:
         lines.append(f"all of it to look at: {page}")
     for line in (*lines, f"label other images with: semppl predict {run.quoted} FOLDER", words):
@@ -187,7 +187,10 @@ def _show(desk: Desk, found: Measured) -> None:
         )
 
 
-def _write(desk: Desk, run: RunDirectory, state: TrainState, found: Measured, words: str) -> None:
+def _write(
+    desk: Desk, run: RunDirectory, state: TrainState, found: Measured, words: str, model: Model
+) -> None:
+    as_measured = found.tuned is not None and model.network.encoder is found.tuned.model.encoder
     content: dict[str, Any] = {
         "verdict": words,
         "protocol": protocol(desk, found),
@@ -195,6 +198,7 @@ def _write(desk: Desk, run: RunDirectory, state: TrainState, found: Measured, wo
         "rows": [row.as_json() for row in found.rows],
         "numbers": [asdict(row.number) for row in found.rows],
         "model_decides_by": found.decides,
+        "model_has_seen_validation_labels": not as_measured,
         "classes": list(desk.dataset.classes),
         "confusion": found.confusion,
         "finetuning": None if found.tuned is None else asdict(found.tuned.how),

@@ -23,7 +23,7 @@ from semppl.fit.clock import StepClock
 from semppl.fit.verdict import OURS, Row, examined
 from semppl.nets.heads import Projected
 from semppl.protocols.desk import Desk
-from semppl.protocols.tuning import own_right, tune
+from semppl.protocols.tuning import right_on, tune
 
 BATCH: Final = 128
 # steps of one fine-tuning: 300, or 30 epochs where they are more, and less where time is short
@@ -69,11 +69,11 @@ class Tuned:
         model = self.how.run(desk, online, index_L, labels_L, "fine-tuning on all labels")
         if self.promised is None:
             return model
-        right_L = own_right(desk, model, index_L, labels_L)
-        if not ran_away(right_L, self.promised):
+        own = marked(right_on(desk, model, index_L, labels_L))
+        if not ran_away(own, self.promised):
             return model
         desk.say(
-            f"fine-tuning on all labels ran away ({marked(right_L).accuracy:.0f} % of these right): the "
+            f"fine-tuning on all labels ran away ({own.accuracy:.0f} % of these right): the "
             "model is the one that was measured, which has not seen the validation labels"
         )
         return self.model

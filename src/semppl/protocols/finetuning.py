@@ -6,7 +6,6 @@ Shapes: L labelled images, V labels that choose.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final
 
 from torch import Tensor
@@ -30,7 +29,7 @@ from semppl.protocols.scored import numbers_of
 from semppl.protocols.self_training import join
 from semppl.protocols.settings import EvaluateFlags
 from semppl.protocols.subject import Subject
-from semppl.protocols.tuning import own_right, tune
+from semppl.protocols.tuning import right_on, tune
 from semppl.protocols.unfinished import bookmark_of, digest_of, recalled, start_of
 
 Setting = tuple[int, Rates]
@@ -38,7 +37,7 @@ Setting = tuple[int, Rates]
 
 _BATCH: Final = 128
 _FEWEST_STEPS: Final = 300
-# settings that are trained on all labels where the best ones run away
+# settings that are trained on all labels where they run away
 _TRIES: Final = 3
 
 
@@ -93,7 +92,7 @@ def _finetune(subject: Subject) -> Outcome:
     return Outcome(
         protocol=f"fine-tuned from {_layer(subject)}: {crops}, Nesterov 0.9, "
         f"{counted(str(on_labels.epochs), 'epoch')}, rates × 0.2 at 60 % and 80 %, no weight decay; "
-        f"settings {how}{_instead(lost)}; {task.describe()}; {_once_more(flags, joined)}"
+        f"settings {how}; {task.describe()}; {_once_more(flags, joined)}"
         f"{counted(len(seeds), 'seed')}",
         numbers=over_seeds([numbers_of(metrics) for metrics in found]),
         settings={
@@ -106,6 +105,7 @@ def _finetune(subject: Subject) -> Outcome:
         details={
             "metrics": [metrics.as_json() for metrics in found],
             "confident": joined,
+            "trained_with": [_row((each.batch, each.rates)) for each in trainings],
             "ran_away": lost,
         },
     )
@@ -124,7 +124,7 @@ def _promised(
     labels, seed = subject.task.labels, subject.flags.seed
     if not len(labels.choose_V):
         return {(_BATCH, DEFAULT_SWEEP[1]): None}, []
-    images, truth_V = subject.desk.dataset.images[labels.choose_V], labels.labels_M[labels.choose_V]
+    truth_V = labels.labels_M[labels.choose_V]
     asked = {"choose": digest_of(labels.choose_V, truth_V)}
     truth_L, exact = labels.labels_M[labels.fit_L], subject.flags.sweep == "paper"
 
@@ -134,8 +134,7 @@ def _promised(
 
         def trained_and_asked() -> float:
             model = _trained(subject, training, seed, f"fine-tuning {number}/{len(sweep)}")
-            right_V = subject.desk.logits(model, images).argmax(1) == truth_V
-            return 100 * float(right_V.float().mean())
+            return 100 * float(right_on(subject.desk, model, labels.choose_V, truth_V).float().mean())
 
         facts = _facts(subject, training, seed) | asked
         return recalled(subject, "finetune", f"setting{number}", facts, trained_and_asked)
@@ -153,35 +152,32 @@ def _row(setting: Setting) -> dict[str, Any]:
 def _holding(
     subject: Subject, promised: Mapping[Setting, Mark | None], epochs: int | None, seed: int
 ) -> tuple[FineTuned, Training, list[dict[str, Any]]]:
-    """Trained on all labels with the best setting, or the next one where that runs away; and what did. Where
-    none of some holds, it is the one with the most of its own labels right.
+    """Trained on all labels with the best setting; where that runs away with the next best one that is not
+    bolder, and so on; and what ran away. Where nothing holds it is what has the most of its own labels right.
     """
-    index_L, exact = subject.task.labels.all_L, subject.flags.sweep == "paper"
+    desk, index_L, exact = subject.desk, subject.task.labels.all_L, subject.flags.sweep == "paper"
     labels_L, title = subject.task.labels.labels_M[index_L], f"fine-tuning on all labels, seed {seed}"
-    tried, lost = list[tuple[float, FineTuned, Training]](), list[dict[str, Any]]()
-    for setting, mark in islice(promised.items(), _TRIES):
+    away, lost = list[tuple[float, FineTuned, Training]](), list[dict[str, Any]]()
+    for setting, mark in promised.items():
+        if len(away) == _TRIES or any(setting[1].bolder(each.rates) for *_, each in away):
+            continue
         training = _training(index_L, labels_L, setting, epochs, exact=exact)
-        name = f"seed{seed}-next{len(lost)}" if lost else f"seed{seed}"
-        model = _trained(subject, training, seed, title, name)
+        again, name = (f", try {len(away) + 1}", f"-try{len(away) + 1}") if away else ("", "")
+        model = _trained(subject, training, seed, title + again, f"seed{seed}{name}")
         if mark is None:
             return model, training, lost
-        right_L = own_right(subject.desk, model, index_L, labels_L)
-        if not ran_away(right_L, mark):
+        own = marked(right_on(desk, model, index_L, labels_L))
+        if not desk.ranks.from_main(ran_away(own, mark)):
             return model, training, lost
-        own = marked(right_L).accuracy
-        subject.desk.say(
-            f"{title}: it ran away ({own:.0f} % of its own labels right, where the same rates had "
-            f"{mark.accuracy:.0f} % of labels left out)"
+        desk.say(
+            f"{title}: rates {setting[1]} ran away ({own.accuracy:.0f} % of its own labels right, where they "
+            f"had {mark.accuracy:.0f} % of labels left out)"
         )
-        lost.append(_row(setting) | {"seed": seed, "own_labels": own})
-        tried.append((own, model, training))
-    _, model, training = max(tried, key=lambda each: each[0])
+        lost.append(_row(setting) | {"seed": seed, "own_labels": own.accuracy})
+        away.append((own.accuracy, model, training))
+    _, model, training = max(away, key=lambda each: each[0])
+    desk.say(f"{title}: no rates held; those with the most of its own labels right are {training.rates}")
     return model, training, lost
-
-
-def _instead(lost: Sequence[Mapping[str, Any]]) -> str:
-    seeds = ", ".join(map(str, sorted({each["seed"] for each in lost})))
-    return f", the next best where that ran away (seed {seeds})" if lost else ""
 
 
 def _once_more(flags: EvaluateFlags, joined: Sequence[Mapping[str, Any]]) -> str:

@@ -3,13 +3,10 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-import torch
 from rich.console import Console
 from torch import Tensor
 
-from semppl.data.dataset import evenly
 from semppl.evaluate.bookmark import Bookmark
-from semppl.evaluate.exam import MOST
 from semppl.evaluate.finetune import FineTuned, Rates, fine_tune, first_layer, images_per_step, num_steps
 from semppl.nets.heads import Projected
 from semppl.protocols.desk import Desk
@@ -61,7 +58,7 @@ def tune(
         close()
 
 
-def own_right(desk: Desk, model: FineTuned, index_L: Tensor, labels_L: Tensor) -> Tensor:
-    """Which of its own labels a network has right: of many as many as an exam has, spread over all."""
-    some = evenly(torch.arange(len(index_L)), MOST)
-    return desk.logits(model, desk.dataset.images[index_L[some]]).argmax(1) == labels_L[some]
+def right_on(desk: Desk, model: FineTuned, index_L: Tensor, labels_L: Tensor) -> Tensor:
+    """Which labels of images of the data set a network answers right; what is not finite is no answer."""
+    logits_LY = desk.logits(model, desk.dataset.images[index_L])
+    return logits_LY.isfinite().all(1) & (logits_LY.argmax(1) == labels_L)
