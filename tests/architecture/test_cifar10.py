@@ -165,6 +165,7 @@ def test_every_switch_has_a_row_that_differs_in_it_alone(grid):
         "weighted-votes": {"minimum_votes": 0, "vote_power": 4.0},
         "five-positives": {"positives": 5},
         "balanced": {},
+        "different-views": {"same_view": False},
     }
     assert grid.SWITCHES.keys() == expected.keys()
     for name, changes in expected.items():
@@ -180,9 +181,13 @@ def test_rows_that_take_the_method_apart_differ_in_the_method_alone(grid, labels
     for name in grid.BASES | grid.PARTS:
         plain, other = by_name[f"semppl-{labels}-quick-seed0"], by_name[f"semppl-{labels}-{name}-quick-seed0"]
         assert plain != other == replace(plain, method=other.method)
+    plain = by_name["relicv2-quick-seed0"]
     for base in grid.BASES:
-        plain, other = by_name["relicv2-quick-seed0"], by_name[f"{base}-quick-seed0"]
+        other = by_name[f"{base}-quick-seed0"]
         assert plain != other == replace(plain, method=other.method)
+    assert plain.method.same_view
+    method = replace(plain.method, same_view=False)
+    assert by_name["relicv2-different-views-quick-seed0"] == replace(plain, method=method)
 
 
 def test_what_is_finished_is_not_repeated(script, one, out):

@@ -11,6 +11,7 @@ from semppl.config import Config
 from semppl.protocols.settings import EvaluateFlags
 from semppl.report.collect import collect
 from semppl.report.table.measure import measured
+from semppl.report.table.sections import sections
 
 CLASSES = [str(i) for i in range(10)]
 BASE = Config(source="/data/cifar.npz", epochs=10.0, batch_size=16)
@@ -77,3 +78,11 @@ def numbers(path, config, evaluations, **more):
     found, problems = measured(collect(write_run(path, config, evaluations, **more)))
     assert not problems
     return found
+
+
+def sections_of(path, *runs):
+    """Of runs that are written there, each a configuration and its evaluations."""
+    found = []
+    for i, (config, evaluations) in enumerate(runs):
+        found += numbers(path / str(i), config, evaluations)
+    return sections(found)

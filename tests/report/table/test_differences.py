@@ -99,3 +99,33 @@ def test_what_else_differs_is_said(tmp_path):
         "(they also differ in batch_size, net.encoder)"
     ]
     assert "also" not in rows(tmp_path / "b", (80.0, base), (90.0, configured()))[0]
+
+
+def test_a_switch_is_compared_with_the_usual_row_and_with_what_has_it_too(tmp_path):
+    other, relic = {"same_view": False}, {"positives": 0, "same_view": True}
+    lines = rows(
+        tmp_path,
+        (80.0, configured(method=relic)),
+        (70.0, configured(method=relic, epochs=5.0)),
+        (84.0, configured(method=relic | other)),
+        (90.0, configured(method={"same_view": True})),
+        (75.0, configured(method={"same_view": True}, epochs=5.0)),
+        (91.0, configured(method=other)),
+        (99.0, configured(method={"same_view": True, "labels": "oracle"})),
+    )
+    assert [line.split(" (k-NN)")[0] for line in lines] == [
+        "“SemPPL, 5 epochs” − “ReLICv2, 5 epochs”: +5.0",
+        "“SemPPL, 10 epochs” − “ReLICv2, 10 epochs”: +10.0",
+        "“SemPPL, same-view False” − “ReLICv2, same-view False”: +7.0",
+        "“SemPPL, oracle labels” − “SemPPL, 10 epochs”: +9.0",
+        "“ReLICv2, same-view False” − “ReLICv2, 10 epochs”: +4.0",
+        "“SemPPL, same-view False” − “SemPPL, 10 epochs”: +1.0",
+    ]
+    assert not any("also differ" in line for line in lines)
+
+
+def test_a_row_whose_like_is_missing_is_compared_with_what_there_is(tmp_path):
+    base = configured(method={"positives": 0, "same_view": True})
+    (line,) = rows(tmp_path, (80.0, base), (90.0, configured(method={"same_view": False})))
+    assert line.startswith("SemPPL − ReLICv2: +10.0")
+    assert line.endswith("(they also differ in method.same_view)")

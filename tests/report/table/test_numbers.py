@@ -52,6 +52,14 @@ def test_rows_of_one_name_have_pseudo_labels_of_their_own(tmp_path, monkeypatch)
     assert votes == ["| SemPPL, 5 epochs", "| SemPPL, 10 epochs"]
 
 
+def test_what_goes_without_saying_is_said_once_below_the_table(tmp_path):
+    found = []
+    for i, method in enumerate(({}, {"k": 5}, {}, {"positives": 0})):
+        found += numbers(tmp_path / str(i), configured(epochs=5.0 + i, method=method), {"knn": outcome(90.0)})
+    assert lines(page(found), "“SemPPL”") == ["“SemPPL” has k 1 where its name says nothing else."]
+    assert not lines(page(found[:1]), "“SemPPL”")
+
+
 def test_fewer_seeds_than_the_row_has_are_said(tmp_path):
     found = []
     for seed in range(3):

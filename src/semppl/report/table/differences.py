@@ -8,7 +8,8 @@ from semppl.core.paired import Difference, difference, unpaired
 from semppl.report.seeds import distinguishing
 from semppl.report.table.measure import Seeds
 from semppl.report.table.method import OF_LABELS
-from semppl.report.table.sections import Row, Section, known
+from semppl.report.table.row import Row, known
+from semppl.report.table.sections import Section
 
 # a kind of row minus another one of the same objective and epochs
 _PAIRS: Final = (("semantic", "base"), ("semantic", "given"), ("oracle", "semantic"))
@@ -24,7 +25,7 @@ Told = tuple[str, str, str]
 def difference_lines(section: Section) -> list[str]:
     """A line for each pair of rows that have a column in common."""
     lines = []
-    for ours, reference in _compared(section):
+    for ours, reference in [*_compared(section), *_switched(section)]:
         told = [
             (str(found[0]), column, found[1])
             for column in section.columns
@@ -32,24 +33,45 @@ def difference_lines(section: Section) -> list[str]:
         ]
         if told:
             names = f"{_quoted(section.called(ours))} − {_quoted(section.called(reference))}"
-            lines.append(f"{names}: {_said(told)}{_besides(ours, reference)}")
+            besides = "" if ours.method == reference.method else _besides(ours, reference)
+            lines.append(f"{names}: {_said(told)}{besides}")
     return lines
 
 
 def _besides(ours: Row, reference: Row) -> str:
     """What else is not the same, for the difference may be due to it; epochs are."""
-    differing = distinguishing([ours.settings, reference.settings])
-    names = [name for name in differing if name not in OF_LABELS and name != "epochs"]
+    names = [name for name in _differing(ours, reference) if name not in OF_LABELS]
     return f" (they also differ in {', '.join(names)})" if names else ""
 
 
+def _differing(one: Row, other: Row) -> list[str]:
+    return [name for name in distinguishing([one.settings, other.settings]) if name != "epochs"]
+
+
 def _compared(section: Section) -> Iterator[tuple[Row, Row]]:
+    """Of each two kinds rows of the same objective and epochs that are most alike: a row with a switch
+    stands beside the one that has it, too.
+    """
     for ours, reference in _PAIRS:
-        for one in section.rows:
-            for other in section.rows:
-                alike = one.method.objective == other.method.objective and one.epochs == other.epochs
-                if alike and (one.method.kind, other.method.kind) == (ours, reference):
-                    yield one, other
+        pairs = [
+            (one, other, len(_differing(one, other)))
+            for one in section.rows
+            for other in section.rows
+            if one.method.objective == other.method.objective and one.epochs == other.epochs
+            if (one.method.kind, other.method.kind) == (ours, reference)
+        ]
+        for one, other, count in pairs:
+            rivals = [more for first, second, more in pairs if first is one or second is other]
+            if count == min(rivals):
+                yield one, other
+
+
+def _switched(section: Section) -> Iterator[tuple[Row, Row]]:
+    """Rows that say how they differ from the usual one, and that one with the same epochs."""
+    for usual in section.rows:
+        for row in section.rows:
+            if row.said and not usual.said and (row.title, row.epochs) == (usual.title, usual.epochs):
+                yield row, usual
 
 
 def paired(ours: Mapping[Seeds, float], reference: Mapping[Seeds, float]) -> tuple[Difference, str] | None:

@@ -13,7 +13,8 @@ from semppl.report.table.beside import Published
 from semppl.report.table.columns import FINE_TUNED
 from semppl.report.table.differences import difference_lines
 from semppl.report.table.measure import Measurement
-from semppl.report.table.sections import Row, Section
+from semppl.report.table.row import Row
+from semppl.report.table.sections import Section
 from semppl.report.table.votes import right_shares, vote_tables
 from semppl.report.text import plain
 
@@ -26,6 +27,7 @@ _MANY: Final = 4
 def section_parts(section: Section, published: Sequence[Published], title: str) -> list[str]:
     """Paragraphs and tables below its title."""
     parts = [f"## {title}", _data(section), _table(section), *_mixed(section)]
+    parts.append(" ".join(dict.fromkeys(_unsaid(row) for row in section.rows if row.unsaid)))
     if any(row.method.kind == "supervised" for row in section.rows):
         parts.append(
             "“supervised only” is the same network from random weights, trained on these labels alone. It "
@@ -61,6 +63,10 @@ def _table(section: Section) -> str:
         line += [_training_minutes(row), *([_tuning_minutes(row, tuned)] if tuned else [])]
         rows.append(cells([*line, ", ".join(devices(row)) or NOTHING]))
     return markdown_table([*head, "device"], rows)
+
+
+def _unsaid(row: Row) -> str:
+    return f"“{cell(row.title)}” has {cell(', '.join(row.unsaid))} where its name says nothing else."
 
 
 def _seeds(row: Row) -> str:

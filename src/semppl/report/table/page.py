@@ -12,7 +12,8 @@ from semppl.report.table.beside import Published
 from semppl.report.table.commands import Names, evaluating, training
 from semppl.report.table.method import NETWORK
 from semppl.report.table.numbers import bullets, cell, listed, section_parts
-from semppl.report.table.sections import Row, Section
+from semppl.report.table.row import Row
+from semppl.report.table.sections import Section
 from semppl.report.table.settings import MADE_BY
 from semppl.report.versions import versions
 

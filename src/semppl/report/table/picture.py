@@ -13,7 +13,8 @@ from semppl.core.counted import counted
 from semppl.report.table.beside import Published
 from semppl.report.table.columns import FINE_TUNED, in_order
 from semppl.report.table.method import SUPERVISED, Method
-from semppl.report.table.sections import Row, Section, finite_epochs
+from semppl.report.table.row import Row, finite_epochs
+from semppl.report.table.sections import Section
 from semppl.report.table.settings import MADE_BY
 
 _COLOURS: Final = {"supervised": "tab:green", "base": "tab:orange", "semantic": "tab:blue"}

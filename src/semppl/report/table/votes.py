@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from semppl.core.tables import NOTHING, markdown_table
 from semppl.core.trust import shown_thresholds, trust_by_votes
-from semppl.report.table.sections import Row
+from semppl.report.table.row import Row
 from semppl.report.trust import last_epoch, right_share
 
 
