@@ -28,12 +28,15 @@ BASES = {
     "byol": "--method.objective byol --method.negatives None",
 }
 PARTS = {"given": "--method.labels given", "oracle": "--method.labels oracle"}
+# of four pairs of two views two are of a view with itself
+DIFFERENT_VIEWS = "--method.same-view False"
 # with all votes, as in the paper, and with switches beyond it; measured where labels are few
 SWITCHES = {
     "all-votes": "--method.minimum-votes 0",
     "weighted-votes": "--method.minimum-votes 0 --method.vote-power 4",
     "five-positives": "--method.positives 5",
     "balanced": "--data.balance-labels True",
+    "different-views": DIFFERENT_VIEWS,
 }
 
 
@@ -128,6 +131,8 @@ def runs() -> Iterator[Run]:
         yield _semppl(labels, 0, "-quick", QUICK, (PLAIN,))
         for name, flags in (BASES | PARTS).items():
             yield _semppl(labels, 0, f"-{name}-quick", f"{QUICK} {flags}", (PLAIN,))
+    different = f"{QUICK} {DIFFERENT_VIEWS}"
+    yield _without_labels("relicv2-different-views-quick", 0, different, _of_each(PLAIN))
     for name, flags in SWITCHES.items():
         yield _semppl(250, 0, f"-{name}-quick", f"{QUICK} {flags}", (PLAIN,))
     for labels in ORDER[:3]:
