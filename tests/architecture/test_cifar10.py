@@ -143,7 +143,7 @@ def test_every_row_is_there_for_each_number_of_labels(grid, labels):
         run.name for run in grid.runs() if any("--consistency" in e.words() for e in run.evaluations)
     }
     assert {f"semppl-{labels}-short-seed{seed}" for seed in grid.SEEDS} | {
-        "relicv2-short-seed2"
+        "relicv2-different-views-short-seed0"
     } <= consistent
 
 

@@ -129,3 +129,18 @@ def test_a_row_whose_like_is_missing_is_compared_with_what_there_is(tmp_path):
     (line,) = rows(tmp_path, (80.0, base), (90.0, configured(method={"same_view": False})))
     assert line.startswith("SemPPL − ReLICv2: +10.0")
     assert line.endswith("(they also differ in method.same_view)")
+
+
+def test_a_column_that_the_row_most_alike_lacks_is_compared_with_the_next(tmp_path):
+    relic = {"positives": 0, "same_view": True}
+    found = numbers(tmp_path / "a", configured(method=relic), {"knn": outcome(80.0)})
+    both = {"knn": outcome(84.0), "linear": outcome(85.0)}
+    found += numbers(tmp_path / "b", configured(method=relic | {"same_view": False}), both)
+    semppl = configured(method={"same_view": True})
+    found += numbers(tmp_path / "c", semppl, {"knn": outcome(90.0), "linear": outcome(92.0)})
+    (section,) = sections(found)
+    assert difference_lines(section) == [
+        "SemPPL − “ReLICv2, same-view True”: +10.0 (k-NN); over 1 paired seed",
+        "SemPPL − “ReLICv2, same-view False”: +7.0 (linear); over 1 paired seed "
+        "(they also differ in method.same_view)",
+    ]

@@ -20,15 +20,18 @@ _PAIRINGS: Final[tuple[tuple[str, Callable[[Seeds], object]], ...]] = (
 )
 Told = tuple[str, str, str]
 """(difference, column, over what)."""
+Compared = tuple[Row, Row, set[str]]
+"""One row, the other that is taken from it, and in which columns."""
 
 
 def difference_lines(section: Section) -> list[str]:
     """A line for each pair of rows that have a column in common."""
     lines = []
-    for ours, reference in [*_compared(section), *_switched(section)]:
+    for ours, reference, columns in [*_compared(section), *_switched(section)]:
         told = [
             (str(found[0]), column, found[1])
             for column in section.columns
+            if column in columns
             if (found := paired(ours.values(column), reference.values(column))) is not None
         ]
         if told:
@@ -48,9 +51,9 @@ def _differing(one: Row, other: Row) -> list[str]:
     return [name for name in distinguishing([one.settings, other.settings]) if name != "epochs"]
 
 
-def _compared(section: Section) -> Iterator[tuple[Row, Row]]:
-    """Of each two kinds rows of the same objective and epochs that are most alike: a row with a switch
-    stands beside the one that has it, too.
+def _compared(section: Section) -> Iterator[Compared]:
+    """Rows of two kinds, of the same objective and epochs; in each column those that are most alike: a row
+    with a switch stands beside the one that has it, too, where that was measured.
     """
     for ours, reference in _PAIRS:
         pairs = [
@@ -61,17 +64,20 @@ def _compared(section: Section) -> Iterator[tuple[Row, Row]]:
             if (one.method.kind, other.method.kind) == (ours, reference)
         ]
         for one, other, count in pairs:
-            rivals = [more for first, second, more in pairs if first is one or second is other]
-            if count == min(rivals):
-                yield one, other
+            nearer = [
+                first.columns & second.columns
+                for first, second, less in pairs
+                if less < count and (first is one or second is other)
+            ]
+            yield one, other, (one.columns & other.columns).difference(*nearer)
 
 
-def _switched(section: Section) -> Iterator[tuple[Row, Row]]:
+def _switched(section: Section) -> Iterator[Compared]:
     """Rows that say how they differ from the usual one, and that one with the same epochs."""
     for usual in section.rows:
         for row in section.rows:
             if row.said and not usual.said and (row.title, row.epochs) == (usual.title, usual.epochs):
-                yield row, usual
+                yield row, usual, row.columns & usual.columns
 
 
 def paired(ours: Mapping[Seeds, float], reference: Mapping[Seeds, float]) -> tuple[Difference, str] | None:
