@@ -35,6 +35,8 @@ SWITCHES = {
     "all-votes": "--method.minimum-votes 0",
     "weighted-votes": "--method.minimum-votes 0 --method.vote-power 4",
     "five-positives": "--method.positives 5",
+    # that weigh as much as three: 5 · 0.3 = 3 · 0.5
+    "five-lighter-positives": "--method.positives 5 --method.alpha 0.3",
     "balanced": "--data.balance-labels True",
     "different-views": DIFFERENT_VIEWS,
 }
