@@ -142,9 +142,18 @@ def test_every_row_is_there_for_each_number_of_labels(grid, labels):
     consistent = {
         run.name for run in grid.runs() if any("--consistency" in e.words() for e in run.evaluations)
     }
-    assert {f"semppl-{labels}-short-seed{seed}" for seed in grid.SEEDS} | {
-        "relicv2-different-views-short-seed0"
-    } <= consistent
+    assert {f"semppl-{labels}-short-seed{seed}" for seed in grid.SEEDS} <= consistent
+
+
+def test_fine_tuning_on_all_images_has_a_row_without_semantic_positives_from_the_better_base(grid):
+    by_name = {run.name: run for run in grid.runs()}
+    better, plain = by_name["relicv2-different-views-short-seed0"], by_name["relicv2-short-seed0"]
+    method = replace(config_of(plain).method, same_view=False)
+    assert config_of(better) == replace(config_of(plain), method=method)
+    tuned = [evaluation(*each.words()) for each in better.evaluations if "--consistency" in each.words()]
+    assert [flags.labels_per_class for flags in tuned] == [400, 25]
+    (semppl,) = (e for e in by_name["semppl-250-short-seed0"].evaluations if "--consistency" in e.words())
+    assert {flags.epochs for flags in tuned} == {evaluation(*semppl.words()).epochs}
 
 
 def test_labels_alone_are_trained_with_the_seed_of_the_row(grid):
@@ -164,7 +173,13 @@ def test_every_switch_has_a_row_that_differs_in_it_alone(grid):
         "all-votes": {"minimum_votes": 0},
         "weighted-votes": {"minimum_votes": 0, "vote_power": 4.0},
         "five-positives": {"positives": 5},
-        "five-lighter-positives": {"positives": 5, "alpha": plain.method.positives * plain.method.alpha / 5},
+        "five-lighter-positives": {
+            "positives": 5,
+            "alpha": 0.3,
+            "divide_by_positives": False,
+            "contrast_scale": 0.25,
+            "invariance_scale": 0.25,
+        },
         "balanced": {},
         "different-views": {"same_view": False},
     }

@@ -101,19 +101,26 @@ def test_what_else_differs_is_said(tmp_path):
     assert "also" not in rows(tmp_path / "b", (80.0, base), (90.0, configured()))[0]
 
 
+def short(lines):
+    """Without the linear classifier, which has the same here."""
+    return [line.split(" (k-NN)")[0] for line in lines]
+
+
+SAME, OTHER, RELIC = {"same_view": True}, {"same_view": False}, {"positives": 0}
+
+
 def test_a_switch_is_compared_with_the_usual_row_and_with_what_has_it_too(tmp_path):
-    other, relic = {"same_view": False}, {"positives": 0, "same_view": True}
     lines = rows(
         tmp_path,
-        (80.0, configured(method=relic)),
-        (70.0, configured(method=relic, epochs=5.0)),
-        (84.0, configured(method=relic | other)),
-        (90.0, configured(method={"same_view": True})),
-        (75.0, configured(method={"same_view": True}, epochs=5.0)),
-        (91.0, configured(method=other)),
-        (99.0, configured(method={"same_view": True, "labels": "oracle"})),
+        (80.0, configured(method=RELIC | SAME)),
+        (70.0, configured(method=RELIC | SAME, epochs=5.0)),
+        (84.0, configured(method=RELIC | OTHER)),
+        (90.0, configured(method=SAME)),
+        (75.0, configured(method=SAME, epochs=5.0)),
+        (91.0, configured(method=OTHER)),
+        (99.0, configured(method=SAME | {"labels": "oracle"})),
     )
-    assert [line.split(" (k-NN)")[0] for line in lines] == [
+    assert short(lines) == [
         "“SemPPL, 5 epochs” − “ReLICv2, 5 epochs”: +5.0",
         "“SemPPL, 10 epochs” − “ReLICv2, 10 epochs”: +10.0",
         "“SemPPL, same-view False” − “ReLICv2, same-view False”: +7.0",
@@ -124,23 +131,43 @@ def test_a_switch_is_compared_with_the_usual_row_and_with_what_has_it_too(tmp_pa
     assert not any("also differ" in line for line in lines)
 
 
-def test_a_row_whose_like_is_missing_is_compared_with_what_there_is(tmp_path):
-    base = configured(method={"positives": 0, "same_view": True})
-    (line,) = rows(tmp_path, (80.0, base), (90.0, configured(method={"same_view": False})))
-    assert line.startswith("SemPPL − ReLICv2: +10.0")
-    assert line.endswith("(they also differ in method.same_view)")
+def test_a_switch_that_the_base_does_not_have_is_compared_with_the_usual_row_alone(tmp_path):
+    lines = rows(
+        tmp_path,
+        (80.0, configured(method=RELIC)),
+        (90.0, configured()),
+        (75.0, configured(epochs=5.0)),
+        (92.0, configured(method={"positives": 5})),
+        (60.0, configured(method={"labels": "given"})),
+    )
+    assert short(lines) == [
+        "“SemPPL, 10 epochs” − ReLICv2: +10.0",
+        "“SemPPL, 10 epochs” − “SemPPL − pseudo-labels”: +30.0",
+        "“SemPPL, positives 5” − “SemPPL, 10 epochs”: +2.0",
+    ]
 
 
-def test_a_column_that_the_row_most_alike_lacks_is_compared_with_the_next(tmp_path):
-    relic = {"positives": 0, "same_view": True}
-    found = numbers(tmp_path / "a", configured(method=relic), {"knn": outcome(80.0)})
+def test_without_a_usual_row_all_are_compared(tmp_path):
+    base = configured(method=RELIC | SAME)
+    lines = rows(tmp_path, (80.0, base), (90.0, configured(method=SAME)), (93.0, configured(method=OTHER)))
+    assert short(lines) == [
+        "“SemPPL, same-view True” − ReLICv2: +10.0",
+        "“SemPPL, same-view False” − ReLICv2: +13.0",
+    ]
+    assert [line.endswith("(they also differ in method.same_view)") for line in lines] == [False, True]
+
+
+def test_a_column_that_the_usual_row_lacks_is_compared_with_the_switch(tmp_path):
+    found = numbers(tmp_path / "a", configured(method=RELIC | SAME), {"knn": outcome(80.0)})
+    found += numbers(tmp_path / "b", configured(method=RELIC | SAME, epochs=5.0), {"knn": outcome(70.0)})
     both = {"knn": outcome(84.0), "linear": outcome(85.0)}
-    found += numbers(tmp_path / "b", configured(method=relic | {"same_view": False}), both)
-    semppl = configured(method={"same_view": True})
-    found += numbers(tmp_path / "c", semppl, {"knn": outcome(90.0), "linear": outcome(92.0)})
+    found += numbers(tmp_path / "c", configured(method=RELIC | OTHER), both)
+    semppl = configured(method=SAME)
+    found += numbers(tmp_path / "d", semppl, {"knn": outcome(90.0), "linear": outcome(92.0)})
     (section,) = sections(found)
     assert difference_lines(section) == [
-        "SemPPL − “ReLICv2, same-view True”: +10.0 (k-NN); over 1 paired seed",
+        "SemPPL − “ReLICv2, 10 epochs”: +10.0 (k-NN); over 1 paired seed",
         "SemPPL − “ReLICv2, same-view False”: +7.0 (linear); over 1 paired seed "
         "(they also differ in method.same_view)",
+        "“ReLICv2, same-view False” − “ReLICv2, 10 epochs”: +4.0 (k-NN); over 1 paired seed",
     ]

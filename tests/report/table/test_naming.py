@@ -40,23 +40,41 @@ def test_rows_of_one_name_say_how_they_differ(tmp_path):
     ]
 
 
-def usual_rows(tmp_path, *methods):
-    """Of configurations that differ in the method, with their epochs or 10."""
-    runs = [
-        (configured(epochs=epochs, seed=seed, method=method), {"knn": outcome(90.0)})
-        for method, epochs, seed in methods
-    ]
-    (section,) = sections_of(tmp_path, *runs)
+def usual_rows(tmp_path, *runs):
+    """What rows are called and what goes without saying, of runs by (method, epochs, seed)."""
+    (section,) = sections_of(
+        tmp_path,
+        *(
+            (configured(epochs=epochs, seed=seed, method=method), {"knn": outcome(90.0)})
+            for method, epochs, seed in runs
+        ),
+    )
     return [(section.called(row), row.unsaid) for row in section.rows]
 
 
 def test_what_most_runs_have_goes_without_saying(tmp_path):
-    many = {"k": 5}
-    found = usual_rows(tmp_path, ({}, 5.0, 0), (many, 5.0, 0), ({}, 10.0, 0), ({}, 10.0, 1))
+    found = usual_rows(tmp_path, ({}, 5.0, 0), ({"k": 5}, 5.0, 0), ({}, 10.0, 0), ({}, 10.0, 1))
     assert found == [
         ("SemPPL, 5 epochs", ("k 1",)),
         ("SemPPL, k 5", ("k 1",)),
         ("SemPPL, 10 epochs", ("k 1",)),
+    ]
+
+
+def test_runs_are_counted_and_not_rows(tmp_path):
+    # of rows each is as unlike the others; k 1 has three of five runs
+    few = [({"k": 5}, 5.0, 0), ({"k": 7}, 5.0, 0)]
+    found = usual_rows(tmp_path, *few, *(({}, 10.0, seed) for seed in range(3)))
+    assert [name for name, _ in found] == ["SemPPL, k 5", "SemPPL, k 7", "SemPPL"]
+
+
+def test_what_most_runs_have_are_values_together(tmp_path):
+    # most have k 1 and most have α = 0.2, but not the same ones
+    found = usual_rows(tmp_path, ({"k": 5}, 5.0, 0), ({"alpha": 1.0}, 5.0, 0), ({}, 5.0, 0))
+    assert [name for name, _ in found] == [
+        "SemPPL, k 5, alpha 0.2",
+        "SemPPL, k 1, alpha 1.0",
+        "SemPPL, k 1, alpha 0.2",
     ]
 
 

@@ -41,4 +41,17 @@ def test_epochs_that_are_not_known_come_first(tmp_path):
 
 def test_a_name_is_its_title_and_what_is_said(tmp_path):
     (section,) = sections_of(tmp_path, (configured(), {"knn": outcome(90.0)}))
-    assert replace(section.rows[0], said=("k 5", "alpha 1")).name == "SemPPL, k 5, alpha 1"
+    row = replace(section.rows[0], begun=("init-from a",), said=("k 5", "alpha 1"))
+    assert row.name == "SemPPL, init-from a, k 5, alpha 1"
+
+
+def test_a_usual_row_is_one_of_the_same_title_weights_and_epochs(tmp_path):
+    (section,) = sections_of(tmp_path, (configured(), {"knn": outcome(90.0)}))
+    usual = replace(section.rows[0], unsaid=("k 1",))
+    row = replace(usual, said=("k 5",))
+    assert usual.is_usual_for(row)
+    assert not row.is_usual_for(usual)
+    assert not usual.is_usual_for(usual)
+    assert not replace(usual, unsaid=()).is_usual_for(row), "where all say what they have, none is usual"
+    for change in ({"title": "BYOL"}, {"begun": ("init-from a",)}, {"epochs": "5"}):
+        assert not usual.is_usual_for(replace(row, **change))

@@ -1,6 +1,7 @@
 """What semantic positives, pseudo-labels and true labels change: differences of the rows of a section."""
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from typing import Final
 
 from semppl.core.counted import counted
@@ -42,42 +43,34 @@ def difference_lines(section: Section) -> list[str]:
 
 
 def _besides(ours: Row, reference: Row) -> str:
-    """What else is not the same, for the difference may be due to it; epochs are."""
+    """What else is not the same, for the difference may be due to it."""
     names = [name for name in _differing(ours, reference) if name not in OF_LABELS]
     return f" (they also differ in {', '.join(names)})" if names else ""
 
 
 def _differing(one: Row, other: Row) -> list[str]:
-    return [name for name in distinguishing([one.settings, other.settings]) if name != "epochs"]
+    return distinguishing([one.settings, other.settings])
 
 
 def _compared(section: Section) -> Iterator[Compared]:
-    """Rows of two kinds, of the same objective and epochs; in each column those that are most alike: a row
-    with a switch stands beside the one that has it, too, where that was measured.
+    """Rows of two kinds, of the same objective and epochs. A row with a switch is compared where it is nearer
+    to the other one than the usual row is, or where that has no number.
     """
-    for ours, reference in _PAIRS:
-        pairs = [
-            (one, other, len(_differing(one, other)))
-            for one in section.rows
-            for other in section.rows
-            if one.method.objective == other.method.objective and one.epochs == other.epochs
-            if (one.method.kind, other.method.kind) == (ours, reference)
-        ]
-        for one, other, count in pairs:
-            nearer = [
-                first.columns & second.columns
-                for first, second, less in pairs
-                if less < count and (first is one or second is other)
-            ]
-            yield one, other, (one.columns & other.columns).difference(*nearer)
+    for kinds, one, other in product(_PAIRS, section.rows, section.rows):
+        alike = one.method.objective == other.method.objective and one.epochs == other.epochs
+        if alike and (one.method.kind, other.method.kind) == kinds:
+            usual = [(row, other) for row in section.rows if row.is_usual_for(one)]
+            usual += [(one, row) for row in section.rows if row.is_usual_for(other)]
+            count = len(_differing(one, other))
+            told = [a.columns & b.columns for a, b in usual if len(_differing(a, b)) <= count]
+            yield one, other, (one.columns & other.columns).difference(*told)
 
 
 def _switched(section: Section) -> Iterator[Compared]:
-    """Rows that say how they differ from the usual one, and that one with the same epochs."""
-    for usual in section.rows:
-        for row in section.rows:
-            if row.said and not usual.said and (row.title, row.epochs) == (usual.title, usual.epochs):
-                yield row, usual, row.columns & usual.columns
+    """Rows that say how they differ from the usual one, and that one."""
+    for usual, row in product(section.rows, section.rows):
+        if usual.is_usual_for(row):
+            yield row, usual, row.columns & usual.columns
 
 
 def paired(ours: Mapping[Seeds, float], reference: Mapping[Seeds, float]) -> tuple[Difference, str] | None:

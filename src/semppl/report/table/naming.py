@@ -29,20 +29,27 @@ def _named(row: Row, same: Sequence[Row], *, weights: bool) -> Row:
     names = [name for name in differing if name != INIT_FROM and not _by_epochs(name, same)]
     usual = _usual(same, names)
     shown = names if usual is None else _unlike(row.settings, usual, names)
-    said = _words(row.settings, shown, names)
-    if weights and INIT_FROM in row.settings:
-        said.insert(0, f"{INIT_FROM} {row.settings[INIT_FROM]}")
-    return replace(row, said=tuple(said), unsaid=tuple(_words(usual or {}, names if usual else (), names)))
+    begun = (f"{INIT_FROM} {row.settings[INIT_FROM]}",) if weights and INIT_FROM in row.settings else ()
+    unsaid = () if usual is None else _words(usual, names, names)
+    return replace(row, begun=begun, said=_words(row.settings, shown, names), unsaid=unsaid)
 
 
 def _usual(same: Sequence[Row], names: Sequence[str]) -> Mapping[str, str] | None:
-    """The settings that go without saying: those of more than half of the runs, whatever their epochs; of
-    many flags those of the row that is most like all others. Two rows both say what they have.
+    """The settings that go without saying: of three rows and more those that more than half of the runs have
+    together, whatever their epochs; else, of many flags, those of the row that is most like all others.
     """
-    middle = min(same, key=lambda each: sum(len(_unlike(each.settings, o.settings, names)) for o in same))
-    alike = [not _unlike(middle.settings, row.settings, names) for row in same for _ in row.runs]
-    common = len(same) > 2 and 2 * sum(alike) > len(alike)
-    return middle.settings if common or len(names) > _FEW else None
+
+    def unlike(row: Row) -> int:
+        return sum(len(_unlike(row.settings, other.settings, names)) for other in same)
+
+    def has_most_runs(row: Row) -> bool:
+        alike = [not _unlike(row.settings, other.settings, names) for other in same for _ in other.runs]
+        return 2 * sum(alike) > len(alike)
+
+    common = [row for row in same if has_most_runs(row)] if len(same) > 2 else []
+    if common or len(names) > _FEW:
+        return (common or [min(same, key=unlike)])[0].settings
+    return None
 
 
 def _by_epochs(name: str, same: Sequence[Row]) -> bool:
@@ -61,8 +68,8 @@ def _brief(value: str) -> str:
         return value
 
 
-def _words(settings: Mapping[str, str], names: Sequence[str], among: Sequence[str]) -> list[str]:
-    return [f"{_short(name, among)} {_brief(settings.get(name, 'none'))}" for name in names]
+def _words(settings: Mapping[str, str], names: Sequence[str], among: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{_short(name, among)} {_brief(settings.get(name, 'none'))}" for name in names)
 
 
 def _unlike(one: Mapping[str, str], other: Mapping[str, str], names: Sequence[str]) -> list[str]:

@@ -19,6 +19,8 @@ class Row:
     epochs: str
     settings: Mapping[str, str]
     measurements: tuple[Measurement, ...]
+    begun: tuple[str, ...] = ()
+    """With which weights, where rows differ in it."""
     said: tuple[str, ...] = ()
     """In which flags it is not like the others of its title."""
     unsaid: tuple[str, ...] = ()
@@ -27,7 +29,12 @@ class Row:
     @property
     def name(self) -> str:
         """Title and flags."""
-        return ", ".join([self.title, *self.said])
+        return ", ".join([self.title, *self.begun, *self.said])
+
+    def is_usual_for(self, row: "Row") -> bool:
+        """Whether the other one says in what it differs from this one."""
+        alike = (self.title, self.begun, self.epochs) == (row.title, row.begun, row.epochs)
+        return alike and bool(self.unsaid and row.said) and not self.said
 
     @property
     def runs(self) -> list[Run]:
