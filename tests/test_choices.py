@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from semppl.choices import Facts, choose_network, choose_queue, epochs_for, told
+from semppl.choices import Facts, choose_network, choose_queue, choose_votes, epochs_for, told
 from semppl.config import Config, DataConfig, MethodConfig, NetConfig, OptimConfig, ViewsConfig
 from semppl.presets import fit
 from semppl.resolve import resolved
@@ -104,6 +104,28 @@ def test_batches_get_labelled_images_where_the_queue_would_fill_too_late():
     assert queue(num_labels=0, num_images=10)[1] is None
 
 
+@pytest.mark.parametrize(
+    ("views", "voting", "needed"),
+    [(2, "all", 3), (1, "all", 1), (4, "all", 12), (3, "same", 3), (2, "one", 1)],
+)
+def test_three_of_four_ballots_make_a_pseudo_label(views, voting, needed):
+    config = replace(
+        fit(), views=replace(fit().views, large=views), method=replace(fit().method, voting=voting)
+    )
+    chosen = choose_votes(config)
+    assert chosen == replace(config, method=replace(config.method, minimum_votes=needed))
+    resolved(replace(chosen, epochs=1.0), image_size=32, num_images=100)  # no more than there are
+
+
+@pytest.mark.parametrize("given", [{"minimum_votes": 0}, {"minimum_votes": 4}, {"vote_power": 2.0}])
+def test_ballots_of_the_user_stay(given):
+    config = replace(fit(), method=replace(fit().method, **given))
+    assert choose_votes(config) == config
+    assert resolved(replace(config, epochs=1.0), image_size=32, num_images=100).method.minimum_votes == (
+        given.get("minimum_votes", 0)
+    )
+
+
 def test_epochs_fill_the_time():
     assert epochs_for(10, seconds_per_step=0.1, batch_size=100, num_images=10_000) == 60
     assert epochs_for(0.001, 0.1, 100, 10_000) == 0.1
@@ -120,6 +142,8 @@ def test_the_choices_in_words():
     assert second == "batch 128, 12% of it labelled, queue 2,560, adamw; 7 epochs, about 12 min"
     said = "mean 0.250 0.500 0.750, standard deviation 0.100 0.200 0.300"
     assert normalised == f"normalised by the images: {said}"
+    asked = told(replace(c, method=replace(c.method, minimum_votes=3)), 12.3, mean, std)[2]
+    assert ", queue 2,560, 3 of 4 ballots for a pseudo-label, adamw; " in asked
     even = replace(c, data=replace(c.data, balance_labels=True))
     assert told(even, 12.3, mean, std)[2].startswith(
         "batch 128, 12% of it labelled, classes equally often among its labels, queue 2,560"

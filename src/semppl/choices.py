@@ -6,6 +6,7 @@ user wrote.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Final
 
 from semppl.config import Config, OptimConfig
@@ -109,6 +110,16 @@ def choose_queue(config: Config, facts: Facts) -> Config:
     )
 
 
+def choose_votes(config: Config) -> Config:
+    """A pseudo-label is used where three of four ballots agree: in short runs many are wrong, and these are
+    wrong less often (docs/fit.md). Not where ballots weigh instead of deciding.
+    """
+    method = config.method
+    if method.minimum_votes is not None or method.vote_power:
+        return config
+    return replace(config, method=replace(method, minimum_votes=ceil(0.75 * config.num_ballots)))
+
+
 def epochs_for(minutes: float, seconds_per_step: float, batch_size: int, num_images: int) -> float:
     """As many as fit, at most 1,000; of few a part, and at least a tenth of one."""
     epochs = minutes * 60 / seconds_per_step * batch_size / num_images
@@ -123,6 +134,8 @@ def told(config: Config, minutes: float, mean: Sequence[float], std: Sequence[fl
     small = f" + {views.small} × {views.small_size} px" if views.small else ""
     share = "" if data.labelled_fraction is None else f", {data.labelled_fraction:.0%} of it labelled"
     share += ", classes equally often among its labels" if data.balance_labels else ""
+    needed = f"{method.minimum_votes} of {counted(config.num_ballots, 'ballot')} for a pseudo-label"
+    votes = f", {needed}" if method.minimum_votes else ""
     colour = "" if views.colour else ", no changes of colour"
     flip = "" if views.flip else ", no flips"
     source = "the weights" if net.pretrained or net.mean else "the images"
@@ -130,7 +143,7 @@ def told(config: Config, minutes: float, mean: Sequence[float], std: Sequence[fl
         f"encoder {net.encoder}{width}{kernels}, {net.stem} stem; views {views.large} × "
         f"{views.large_size} px{small}{colour}{flip}",
         f"normalised by {source}: mean {_listed(mean)}, standard deviation {_listed(std)}",
-        f"batch {config.batch_size}{share}, queue {method.queue_capacity:,}, {config.optim.name}; "
+        f"batch {config.batch_size}{share}, queue {method.queue_capacity:,}{votes}, {config.optim.name}; "
         f"{counted(f'{config.epochs:g}', 'epoch')}, about {_duration(minutes)}",
     ]
 

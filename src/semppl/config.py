@@ -137,8 +137,8 @@ class MethodConfig:
     """Semantic positives for each anchor and target view; 0: none, and no queue."""
     labels: Literal["pseudo", "given", "oracle"] = "pseudo"
     """Whose labels choose the positives: given and pseudo, given alone, or true ones (an upper bound)."""
-    minimum_votes: int = 0
-    """Ballots that must agree before a pseudo-label is used; 0: all are."""
+    minimum_votes: int | None = None
+    """Ballots that must agree before a pseudo-label is used; by default 0: all are; in fit three of four."""
     vote_power: float = 0.0
     """How a pseudo-label's positives are weighed: its share of the ballots to this power; 0: all alike."""
     k: int = 1

@@ -68,6 +68,7 @@ def resolved(
         ),
         method=replace(
             method,
+            minimum_votes=_first(method.minimum_votes, 0),
             queue_capacity=_first(method.queue_capacity, max(20 * batch_size, 64 * num_classes)),
             negatives=_first(method.negatives, _default_negatives(method, batch_size)),
             contrast_scale=_first(method.contrast_scale, 0.3 if long else 1.0),

@@ -56,6 +56,13 @@ def test_epochs_of_the_user_stay(given, monkeypatch):
     assert planned(asked, dataset, CPU, minutes=10)[0].epochs == 3.5
 
 
+def test_three_of_four_ballots_are_asked_for_and_said(given, monkeypatch):
+    monkeypatch.setattr(plan, "estimate", lambda *_, **__: Estimate(batch_size=4, seconds_per_step=0.5))
+    config, lines = planned(*given, CPU, minutes=10)
+    assert (config.method.minimum_votes, config.num_ballots) == (3, 4)
+    assert "3 of 4 ballots for a pseudo-label" in "\n".join(lines)
+
+
 def test_uneven_labels_are_balanced_and_even_ones_stay_as_they_are(given, monkeypatch):
     monkeypatch.setattr(plan, "estimate", lambda *_, **__: Estimate(batch_size=4, seconds_per_step=0.5))
     config, dataset = given

@@ -6,7 +6,7 @@ from typing import Final
 
 import torch
 
-from semppl.choices import Facts, choose_network, choose_queue, epochs_for, told
+from semppl.choices import Facts, choose_network, choose_queue, choose_votes, epochs_for, told
 from semppl.config import Config
 from semppl.core.counted import counted
 from semppl.core.errors import UserError
@@ -51,7 +51,7 @@ def planned(
         fitting=partial(fitting_size, config.net.encoder or ""),
     )
     fixed = config.batch_size is not None
-    config = choose_network(config, facts)
+    config = choose_votes(choose_network(config, facts))
     # a step takes as long as its queue is, which does not depend on the number of epochs
     tried = choose_queue(replace(config, epochs=config.epochs or 1.0), facts)
     found = estimate(tried, dataset, device, fixed_batch=fixed)

@@ -22,9 +22,9 @@ _BY_TIME: Final = frozenset({"epochs", "optim.warmup_epochs"})
 # of files that may lie elsewhere on another machine, the name alone
 _FILES: Final = ("data.labels", "data.test")
 # what a run from before there was a choice does not say
-_USUAL: Final = {name: value for name, value in flat(asdict(Config())).items() if value is not None} | {
-    "data.masks": NO_MASKS,
-    "data.balance_labels": False,
+_BEFORE: Final = {"data.masks": NO_MASKS, "data.balance_labels": False, "method.minimum_votes": 0}
+_USUAL: Final = {
+    name: value for name, value in (flat(asdict(Config())) | _BEFORE).items() if value is not None
 }
 
 

@@ -221,7 +221,7 @@ def _plan(
         mirrored=method.semantic_partner == "lockstep",
         num_negatives=None if all_others else method.negatives,
         labels=method.labels,
-        minimum_votes=method.minimum_votes,
+        minimum_votes=required(method.minimum_votes),
         vote_power=method.vote_power if method.labels == "pseudo" else 0.0,
         k=method.k,
         pairs=method.voting,
