@@ -129,10 +129,11 @@ def test_a_signal_leaves_a_checkpoint_of_the_step_in_hand(npz, tmp_path):
     assert disk.closed == [False]
 
 
-def test_a_signal_after_the_last_step_changes_nothing(npz, tmp_path):
+def test_a_signal_with_the_last_step_stops_nothing_and_is_told(npz, tmp_path):
     disk = Disk()
-    looped(signalled(training(npz), 5), tmp_path, disk).run_()
+    assert looped(signalled(training(npz), 5), tmp_path, disk).run_() == signal.SIGTERM
     assert disk.states == [3, 6]
+    assert looped(training(npz), tmp_path, Disk()).run_() == 0
 
 
 def test_a_full_disk_holds_the_run_until_a_signal_and_says_what_is_missing(npz, tmp_path):

@@ -1,6 +1,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from semppl.core.rundir import RunDirectory
 from semppl.data.masks import write_mask
 from semppl.method.objective import Terms
 from semppl.train.checkpoint import load_checkpoint, newest_checkpoint
+from semppl.train.interrupt import Interrupted
 from semppl.train.pretrain import pretrain
 from semppl.train.step import Outcome
 
@@ -95,6 +97,37 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(
     assert not list(broken.checkpoints.iterdir())
     assert same(finished.state, pretrain(config, broken, console=quiet, resume=True).state_dict())
     assert [row["step"] for row in broken.read_metrics()] == [2, 4, 6]
+
+
+def ctrl_c_in(monkeypatch, number):
+    """With the step of this number."""
+    real, calls = build.train_step_, []
+
+    def step(*arguments, **options):
+        calls.append(1)
+        if len(calls) == number:
+            signal.raise_signal(signal.SIGINT)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(build, "train_step_", step)
+
+
+def test_ctrl_c_with_the_last_step_ends_the_job_of_which_training_is_a_part(
+    finished, tmp_path, quiet, monkeypatch
+):
+    config, alone, part = tiny_config(finished.npz), *(RunDirectory(tmp_path / name) for name in "ab")
+    with monkeypatch.context() as patch:
+        ctrl_c_in(patch, 6)
+        assert same(finished.state, pretrain(config, alone, console=quiet).state_dict())
+    with monkeypatch.context() as patch:
+        ctrl_c_in(patch, 6)
+        with pytest.raises(
+            Interrupted, match=r"^stopped after pre-training, which is kept: go on so$"
+        ) as told:
+            pretrain(config, part, console=quiet, hint="go on so")
+    assert told.value.signum == signal.SIGINT
+    resumed = pretrain(config, part, console=quiet, resume=True, hint="go on so")
+    assert same(finished.state, resumed.state_dict())
 
 
 def test_a_run_that_was_killed_with_its_configuration_alone_written_is_made_whole(finished, tmp_path, quiet):

@@ -54,8 +54,8 @@ class Loop:
     hint: str
     show: Callable[[], None] | None = None
 
-    def run_(self) -> None:
-        """All steps that are left."""
+    def run_(self) -> int:
+        """All steps that are left. Gives the signal that came too late to stop any of them, or 0."""
         state, total, ranks = self.training.state, self.training.total_steps, self.training.ranks
         pace = _Pace(self.training)
         with Stopper() as stop:
@@ -79,6 +79,7 @@ class Loop:
                 raise Interrupted(
                     f"stopped at step {state.step} of {total}; its checkpoint is written: {self.hint}", signum
                 )
+            return ranks.largest(stop.signum or 0)
 
     def _log(self, pace: "_Pace") -> None:
         self.recovery.settle_()

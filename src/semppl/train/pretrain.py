@@ -21,6 +21,7 @@ from semppl.train.curves import Curves
 from semppl.train.device import choose_device, describe_device, require_precision
 from semppl.train.exhibit import FOLDER, write_exhibit
 from semppl.train.feed import Feed
+from semppl.train.interrupt import Interrupted
 from semppl.train.loop import Cadence, Loop
 from semppl.train.monitor import Probe, Tally
 from semppl.train.prepare import Prepared, prepared_for, require_same_everywhere
@@ -52,6 +53,7 @@ def pretrain(
 ) -> TrainState:
     """Train to the end. Nothing is written before everything that the user gave has been checked.
 
+    `hint` says how to go on with the job of which this is a part: a signal with the last step ends it, too.
     `dataset` is the data of the configuration where the caller has read and announced it already; `also` are
     texts that a new run directory holds from its start. Of several `ranks` the main one speaks and writes;
     `device` is this one's.
@@ -98,13 +100,15 @@ def pretrain(
             )
         )
         progress = ProgressReport(console, title, start=training.state.step, total=training.total_steps)
-        hint = hint or f"go on with `semppl pretrain --resume --out {run.quoted}`"
+        own = f"go on with `semppl pretrain --resume --out {run.quoted}`"
         try:
-            _loop_(training, run, prepared, facts, progress, say, aloud, hint)
+            late = _loop_(training, run, prepared, facts, progress, say, aloud, hint or own)
         finally:
             _end_feed(training.feed, aloud)
         if ranks.main:
             _exhibit(training, run, prepared, say)
+        if late and hint is not None:
+            raise Interrupted(f"stopped after {title}, which is kept: {hint}", late)
         return training.state
 
 
@@ -216,7 +220,7 @@ def _loop_(
     say: Say,
     aloud: Say,
     hint: str,
-) -> None:
+) -> int:
     config, dataset, ranks = prepared.config, prepared.dataset, training.ranks
     num_images, plan, start = len(dataset.labels_M), training.plan, training.state.step
     size = required(config.views.large_size)
@@ -241,7 +245,7 @@ def _loop_(
 
         sheets = curves is not None and training.state.queue is not None and config.sheet_every > 0
         stack.enter_context(progress)
-        Loop(
+        return Loop(
             training=training,
             recovery=Recovery(training, run, dataset.names, tally, say),
             tally=tally,
