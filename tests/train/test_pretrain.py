@@ -55,16 +55,28 @@ class Crash(BaseException):
     """Stands for kill -9: nothing of ours catches it."""
 
 
-def crash_after(monkeypatch, steps):
+def before_step(monkeypatch, number, does):
+    """Counted from 1."""
     real, calls = build.train_step_, []
 
     def step(*arguments, **options):
-        if len(calls) == steps:
-            raise Crash
         calls.append(1)
+        if len(calls) == number:
+            does()
         return real(*arguments, **options)
 
     monkeypatch.setattr(build, "train_step_", step)
+
+
+def crash_after(monkeypatch, steps):
+    def crash():
+        raise Crash
+
+    before_step(monkeypatch, steps + 1, crash)
+
+
+def ctrl_c():
+    signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize(
@@ -99,28 +111,15 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(
     assert [row["step"] for row in broken.read_metrics()] == [2, 4, 6]
 
 
-def ctrl_c_in(monkeypatch, number):
-    """With the step of this number."""
-    real, calls = build.train_step_, []
-
-    def step(*arguments, **options):
-        calls.append(1)
-        if len(calls) == number:
-            signal.raise_signal(signal.SIGINT)
-        return real(*arguments, **options)
-
-    monkeypatch.setattr(build, "train_step_", step)
-
-
 def test_ctrl_c_with_the_last_step_ends_the_job_of_which_training_is_a_part(
     finished, tmp_path, quiet, monkeypatch
 ):
     config, alone, part = tiny_config(finished.npz), *(RunDirectory(tmp_path / name) for name in "ab")
     with monkeypatch.context() as patch:
-        ctrl_c_in(patch, 6)
+        before_step(patch, 6, ctrl_c)
         assert same(finished.state, pretrain(config, alone, console=quiet).state_dict())
     with monkeypatch.context() as patch:
-        ctrl_c_in(patch, 6)
+        before_step(patch, 6, ctrl_c)
         with pytest.raises(
             Interrupted, match=r"^stopped after pre-training, which is kept: go on so$"
         ) as told:
