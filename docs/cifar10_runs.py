@@ -35,12 +35,8 @@ SWITCHES = {
     "all-votes": "--method.minimum-votes 0",
     "weighted-votes": "--method.minimum-votes 0 --method.vote-power 4",
     "five-positives": "--method.positives 5",
-    # contrasts weigh as with three (1 / 4 and 3 · 0.5 / 4), the penalty of positives, which has no weight of
-    # its own, as five
-    "five-lighter-positives": (
-        "--method.positives 5 --method.alpha 0.3 --method.no-divide-by-positives "
-        "--method.contrast-scale 0.25 --method.invariance-scale 0.25"
-    ),
+    # all together weigh as three do
+    "five-lighter-positives": "--method.positives 5 --method.alpha 0.3",
     "balanced": "--data.balance-labels True",
     "different-views": DIFFERENT_VIEWS,
 }

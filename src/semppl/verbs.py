@@ -112,9 +112,9 @@ class Evaluate(EvaluateFlags):
 class Ablate(AblateFlags):
     """The paper's analysis tables on your data, each cell a run, beside the paper's own numbers.
 
-    TABLE is base, parts, oracle, positives, epochs, voting, k, queue, alpha or labels, or several of them
-    joined by commas. DATA is as for fit; without it the digits of the demo. The same command goes on after an
-    interruption.
+    TABLE is base, parts, oracle, positives, epochs, voting, k, queue, alpha, labels or own (with --rows), or
+    several of them joined by commas. DATA is as for fit; without it the digits of the demo. The same command
+    goes on after an interruption.
     """
 
     table: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")] = ""

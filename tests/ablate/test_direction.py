@@ -1,6 +1,6 @@
 import pytest
 
-from semppl.ablate.direction import SAME_TOP1, verdict
+from semppl.ablate.direction import SAME_TOP1, alone, verdict
 from semppl.core.paired import Difference
 
 CLEAR, LOSS, VAGUE = Difference(3.0, 0.5, 3), Difference(-3.0, 0.5, 3), Difference(1.0, 2.0, 3)
@@ -26,3 +26,17 @@ CLEAR, LOSS, VAGUE = Difference(3.0, 0.5, 3), Difference(-3.0, 0.5, 3), Differen
 )
 def test_verdicts(ours, paper, words):
     assert str(verdict(ours, paper, SAME_TOP1)) == words
+
+
+@pytest.mark.parametrize(
+    ("ours", "words"),
+    [
+        (CLEAR, "better"),
+        (LOSS, "worse"),
+        (VAGUE, "too close to tell (it may be chance)"),
+        (Difference(9.0, None, 1), "one seed cannot tell"),
+        (None, "missing (no seed has both rows)"),
+    ],
+)
+def test_a_difference_that_the_paper_does_not_have_is_judged_by_itself(ours, words):
+    assert str(alone(ours)) == words

@@ -70,6 +70,22 @@ def test_one_seed_says_so():
     assert "agrees" not in text
 
 
+def test_a_table_that_the_paper_does_not_have_says_nothing_of_it():
+    table = build_table("own", Config(), (), ["method.k=2"])
+    scores = {
+        (row.name, seed): Score(80.0 + i + 0.1 * i * seed, 50.0, 60.0 - i, 1.0, WORDS, "")
+        for i, row in enumerate(table.rows)
+        for seed in range(3)
+    }
+    names = {key: key[0] for key in scores}
+    facts = replace(FACTS, cells=names, changes={"as configured": "", "method.k=2": "--method.k 2"})
+    text = page(Summary(table, range(3), scores), facts)
+    assert "**2 differences: 1 × better, 1 × worse.**" in text
+    assert "- method.k=2 against as configured, linear: +1.1 ± 0.1: better" in text
+    assert "one-sided t-test" in text
+    assert "paper" not in text
+
+
 def test_the_learning_curve_has_a_page_of_its_own_kind():
     table = build_table("labels", Config(), (1, 4))
     scores = {(row.name, 0): Score(60.0 + i, 50.0, None, 1.0, WORDS, "") for i, row in enumerate(table.rows)}

@@ -119,6 +119,20 @@ def test_several_tables_at_once_train_what_they_share_once_and_have_a_page_each(
     assert (tmp_path / "out" / "parts.md").is_file()
 
 
+def test_own_rows_are_a_table_that_shares_cells_with_those_of_the_paper(go, tmp_path):
+    go("parts", flags=AblateFlags(out=tmp_path / "out"))
+    rows = ("method.labels=given", "method.k=2,method.tie=similarity")
+    found = go("own", flags=AblateFlags(out=tmp_path / "out", rows=rows))
+    assert go.trained == ["k-2-tie-similarity-seed0"]
+    assert [row["changes"] for row in found["rows"]] == [
+        "",
+        "--method.labels given",
+        "--method.k 2 --method.tie similarity",
+    ]
+    assert "method.labels=given against as configured, linear: −5.0: one seed" in go.text.getvalue()
+    assert (tmp_path / "out" / "own.md").is_file()
+
+
 def test_a_table_without_a_score_has_no_page_and_the_other_knows_nothing_of_its_cells(go, tmp_path):
     out = AblateFlags(out=tmp_path / "out")
     go("alpha", flags=out)

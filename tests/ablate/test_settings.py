@@ -17,6 +17,8 @@ from semppl.core.errors import UserError
         ("k", {"jobs": -1}, "--jobs is -1"),
         ("k,alpha", {"per_class": (1,)}, "--per-class is of the table labels: leave it out of k, alpha"),
         ("labels", {"per_class": (4, 0)}, "--per-class is 0"),
+        ("k", {"rows": ("method.k=2",)}, "--rows is of the table own: leave it out of k"),
+        ("own", {}, "say what each row of the table own changes: --rows method.k=5"),
     ],
 )
 def test_what_cannot_work_is_refused(table, flags, words):
@@ -27,7 +29,7 @@ def test_what_cannot_work_is_refused(table, flags, words):
 def test_every_table_is_taken_as_it_is():
     for table in TABLES:
         assert tables_of(table) == (table,)
-        check_flags([table], AblateFlags())
+        check_flags([table], AblateFlags(rows=("method.k=2",) if table == "own" else ()))
 
 
 def test_several_tables_are_joined_by_commas_and_each_counts_once():

@@ -7,6 +7,7 @@ from semppl.ablate.summary import (
     directions,
     headline,
     lines,
+    narrow_columns,
     narrow_lines,
     spread,
 )
@@ -77,6 +78,20 @@ def test_a_table_without_any_number_of_the_paper_compares_nothing():
     assert headline(Summary(bare, [0], {})) == "nothing is compared with the paper"
 
 
+def test_a_table_that_the_paper_does_not_have_is_judged_by_itself():
+    own = Table("own", "Own rows", [Row("on"), Row("off", (), {}, "on"), Row("ours", (), {}, "on")], "")
+    found = Summary(own, range(3), SCORES | {("ours", 0): score(90.0)})
+    assert directions(found) == [
+        "off against on, linear: −1.9 ± 0.1: worse",
+        "off against on, pseudo-labels: −10.0 ± 0.0: worse",
+        "ours against on, linear: +0.0: one seed cannot tell",
+    ]
+    assert headline(found) == "3 differences: 2 × worse, 1 × one seed cannot tell"
+    assert columns(own) == ["row", "linear", "k-NN", "pseudo-labels right", "difference, linear"]
+    assert narrow_columns(own) == ["row", "linear", "k-NN", "pseudo"]
+    assert narrow_lines(found)[0] == ["on", "91.0 ± 1.4", "81.0 ± 1.4", "81.0 ± 1.4"]
+
+
 def test_what_is_missing_is_named():
     assert SUMMARY.missing == ["on: seed 2", "ours: seed 0, 1, 2"]
     assert Summary(TABLE, [0], SCORES | {("ours", 0): score(1.0)}).missing == []
@@ -96,6 +111,7 @@ def test_rows_for_the_page_and_for_the_console():
     assert first == ["on", "69.9", "68.6", "91.0 ± 1.4", "81.0 ± 1.4", "81.0 ± 1.4", "–"]
     assert second[-1] == "−1.9 ± 0.1 (to on)"
     assert third == ["ours", "–", "–", "–", "–", "–", "–"]
+    assert narrow_columns(TABLE) == ["row", "paper", "linear", "k-NN", "pseudo"]
     assert narrow_lines(SUMMARY)[0] == ["on", "69.9 / 68.6", "91.0 ± 1.4", "81.0 ± 1.4", "81.0 ± 1.4"]
 
 

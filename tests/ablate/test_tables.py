@@ -26,7 +26,7 @@ def cells(name, base=BASE, per_class=(5,)):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_row_can_be_trained_and_is_compared_with_a_row(name):
-    table = build_table(name, BASE, (1, 5))
+    table = build_table(name, BASE, (1, 5), ["method.k=2"])
     assert table.name == name
     names = [row.name for row in table.rows]
     assert len(set(names)) == len(names)
@@ -40,7 +40,7 @@ def test_every_row_can_be_trained_and_is_compared_with_a_row(name):
 
 @pytest.mark.parametrize("name", [name for name in TABLES if name not in ("labels", "base", "oracle")])
 def test_the_papers_own_configuration_is_the_reference_of_each_table(name):
-    table = build_table(name, PAPER, ())
+    table = build_table(name, PAPER, (), ["method.k=2"])
     (reference,) = [row for row in table.rows if row.against is None]
     assert applied(reference, PAPER) == ("default", PAPER)
 

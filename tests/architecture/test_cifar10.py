@@ -173,13 +173,7 @@ def test_every_switch_has_a_row_that_differs_in_it_alone(grid):
         "all-votes": {"minimum_votes": 0},
         "weighted-votes": {"minimum_votes": 0, "vote_power": 4.0},
         "five-positives": {"positives": 5},
-        "five-lighter-positives": {
-            "positives": 5,
-            "alpha": 0.3,
-            "divide_by_positives": False,
-            "contrast_scale": 0.25,
-            "invariance_scale": 0.25,
-        },
+        "five-lighter-positives": {"positives": 5, "alpha": 0.3},
         "balanced": {},
         "different-views": {"same_view": False},
     }

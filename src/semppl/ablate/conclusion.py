@@ -18,7 +18,7 @@ from semppl.ablate.markdown import Facts, content, page
 from semppl.ablate.narrow import narrowed
 from semppl.ablate.plan import Plan
 from semppl.ablate.settings import AblateFlags, labels_per_class
-from semppl.ablate.summary import NARROW, SPARE, Summary, directions, headline, narrow_lines
+from semppl.ablate.summary import SPARE, Summary, directions, headline, narrow_columns, narrow_lines
 from semppl.config import Config
 from semppl.core.counted import counted
 from semppl.differing import decisive
@@ -66,7 +66,7 @@ def show(summary: Summary, per_class: tuple[int, ...], console: Console) -> None
     if per_class:
         shown = narrowed(NARROW_CURVE, curve_rows(summary, per_class), SPARE_CURVE, console.width)
     else:
-        shown = narrowed(NARROW, narrow_lines(summary), SPARE, console.width)
+        shown = narrowed(narrow_columns(summary.table), narrow_lines(summary), SPARE, console.width)
     print_table(console, summary.table.title, *shown)
     said = [*directions(summary), *([gains(summary, per_class)] if per_class else []), headline(summary)]
     for line in said:

@@ -18,6 +18,8 @@ Word = Literal[
     "differs",
     "one seed cannot tell",
     "not in the paper",
+    "better",
+    "worse",
     "missing",
 ]
 
@@ -42,6 +44,17 @@ def verdict(ours: Difference | None, paper: Sequence[float], same: float) -> Ver
     if ours.error is None:
         return Verdict("one seed cannot tell")
     return _compared(ours.sign, {sign_of(each, same) for each in paper})
+
+
+def alone(ours: Difference | None) -> Verdict:
+    """Of a difference that the paper does not have, whether it is one."""
+    if ours is None:
+        return Verdict("missing", "no seed has both rows")
+    if ours.error is None:
+        return Verdict("one seed cannot tell")
+    if ours.sign == 0:
+        return Verdict("too close to tell", "it may be chance")
+    return Verdict("better" if ours.sign > 0 else "worse")
 
 
 def _compared(ours: int, signs: set[int]) -> Verdict:

@@ -46,9 +46,8 @@ def page(summary: Summary, facts: Facts) -> str:
         *_numbers(summary, facts),
         f"**{_sentence(headline(summary))}**",
         _bullets(directions(summary)),
-        f"The paper's numbers: {table.where}. They are top-1 on ImageNet after fine-tuning; ours are of a "
-        "linear classifier and of k-NN on frozen features of other data: differences compare, values do not.",
-        _rule(len(summary.seeds)),
+        _paper(table.where),
+        _rule(len(summary.seeds), paper=bool(table.where)),
         *([_sentence(table.note)] if table.note else []),
         *_missing(summary, facts),
         "Linear accuracy of each seed:",
@@ -112,15 +111,29 @@ def _numbers(summary: Summary, facts: Facts) -> list[str]:
     return [*parts, _sentence(gains(summary, facts.per_class))]
 
 
-def _rule(seeds: int) -> str:
+def _paper(where: str) -> str:
+    """What its numbers are."""
+    if not where:
+        return ""
+    return (
+        f"The paper's numbers: {where}. They are top-1 on ImageNet after fine-tuning; ours are of a "
+        "linear classifier and of k-NN on frozen features of other data: differences compare, values do not."
+    )
+
+
+def _rule(seeds: int, *, paper: bool) -> str:
     """How a verdict comes about."""
     if seeds == 1:
         return "One seed cannot tell a difference from chance: --seeds 3 adds cells and gives a verdict."
-    return (
+    rule = (
         "A difference counts where a one-sided t-test over paired seeds passes at 5 %, whichever side it is "
-        "on, so one in ten does by chance; the others are too close to tell. Differences of the paper up to "
-        "0.1 in top-1 and 1.0 in pseudo-labels count as none: so far its own unchanged cells differ."
+        "on, so one in ten does by chance; the others are too close to tell."
     )
+    same = (
+        " Differences of the paper up to 0.1 in top-1 and 1.0 in pseudo-labels count as none: so far its own "
+        "unchanged cells differ."
+    )
+    return rule + same if paper else rule
 
 
 def _missing(summary: Summary, facts: Facts) -> list[str]:

@@ -77,7 +77,7 @@ def plan_cells(config: Config, name: str, flags: AblateFlags, out: Path, dataset
     from another in what it is about, and in nothing that follows from it.
     """
     base = resolved_for(config, dataset)
-    table = build_table(name, base, labels_per_class(flags))
+    table = build_table(name, base, labels_per_class(flags), flags.rows)
     seeds = range(config.seed, config.seed + flags.seeds)
     grid = {}
     for seed in seeds:

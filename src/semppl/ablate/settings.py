@@ -18,6 +18,7 @@ TABLES: Final[Mapping[str, str]] = {
     "queue": "length of the queue",
     "alpha": "weight of the semantic loss",
     "labels": "labels for each class, with and without semantic positives",
+    "own": "your own rows, beyond the paper",
 }
 """Name → what is varied."""
 PER_CLASS: Final = (1, 2, 4, 10, 25)
@@ -29,6 +30,8 @@ class AblateFlags:
 
     per_class: tuple[int, ...] = ()
     """Of the table labels: how many labels each class keeps; by default 1 2 4 10 25."""
+    rows: tuple[str, ...] = ()
+    """Of the table own: what each row changes, as method.k=5 or method.positives=10,method.alpha=0.06."""
     seeds: int = 1
     """How many seeds, from --seed on; the table then has mean and standard deviation, and a verdict that
     knows how far chance goes."""
@@ -69,6 +72,10 @@ def check_flags(tables: Sequence[str], flags: AblateFlags) -> None:
         raise UserError(f"--per-class is of the table labels: leave it out of {', '.join(tables)}")
     if wrong := [count for count in flags.per_class if count < 1]:
         raise UserError(f"--per-class is {wrong[0]}: it must be at least 1")
+    if flags.rows and "own" not in tables:
+        raise UserError(f"--rows is of the table own: leave it out of {', '.join(tables)}")
+    if "own" in tables and not flags.rows:
+        raise UserError("say what each row of the table own changes: --rows method.k=5 method.positives=1")
 
 
 def labels_per_class(flags: AblateFlags) -> tuple[int, ...]:

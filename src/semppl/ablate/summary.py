@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from semppl.ablate.cell import Score
-from semppl.ablate.direction import SAME_PSEUDO, SAME_TOP1, Verdict, verdict
+from semppl.ablate.direction import SAME_PSEUDO, SAME_TOP1, Verdict, alone, verdict
 from semppl.ablate.table import PSEUDO, Row, Table
 from semppl.core.counted import counted
 from semppl.core.paired import Difference, difference, signed
@@ -42,7 +42,9 @@ class Summary:
         return difference([ours[seed] for seed in both], [reference[seed] for seed in both])
 
     def judged(self, row: Row, metric: Metric) -> Verdict:
-        """Whether the direction is the paper's."""
+        """Whether the direction is the paper's, where it has such a table; else whether there is one."""
+        if not self.table.where:
+            return alone(self.difference(row, metric))
         pseudo = metric == "pseudo"
         paper = self.table.paper_differences(row, pseudo=pseudo)
         return verdict(self.difference(row, metric), paper, SAME_PSEUDO if pseudo else SAME_TOP1)
@@ -74,7 +76,9 @@ def _direction(summary: Summary, row: Row, metric: Metric) -> str:
     what = "pseudo-labels" if metric == "pseudo" else "linear"
     ours = summary.difference(row, metric)
     paper = summary.table.paper_differences(row, pseudo=metric == "pseudo")
-    said = f"paper {' and '.join(signed(each) for each in paper) or NOTHING}, ours {ours or NOTHING}"
+    said = str(ours or NOTHING)
+    if summary.table.where:
+        said = f"paper {' and '.join(signed(each) for each in paper) or NOTHING}, ours {said}"
     return f"{row.name} against {row.against}, {what}: {said}: {summary.judged(row, metric)}"
 
 
@@ -87,15 +91,17 @@ def headline(summary: Summary) -> str:
         return "nothing is compared with the paper"
     counts = [f"{words.count(word)} × {word}" for word in dict.fromkeys(words)]
     compared = counted(len(words), "difference")
-    return f"direction against the paper, of {compared}: {', '.join(counts)}"
+    against = "direction against the paper, of " if summary.table.where else ""
+    return f"{against}{compared}: {', '.join(counts)}"
 
 
 def _compared(summary: Summary, row: Row) -> list[Metric]:
-    """What both have; pseudo-labels where any are known."""
-    metrics: list[Metric] = []
-    if summary.table.paper_differences(row, pseudo=False):
+    """What both have, or we where the paper has no such table; pseudo-labels where any are known."""
+    table, metrics = summary.table, list[Metric]()
+    beyond = not table.where and row.against is not None
+    if beyond or table.paper_differences(row, pseudo=False):
         metrics.append("linear")
-    if summary.table.paper_differences(row, pseudo=True) and summary.values(row.name, "pseudo"):
+    if summary.values(row.name, "pseudo") and (beyond or table.paper_differences(row, pseudo=True)):
         metrics.append("pseudo")
     return metrics
 
@@ -116,15 +122,21 @@ def lines(summary: Summary) -> list[list[str]]:
     return found
 
 
-NARROW: Final = ("row", "paper", "linear", "k-NN", "pseudo")
 SPARE: Final = (("paper",), ("k-NN",))
 """What a console that is too narrow goes without, the first first: directions name the paper's, too."""
 
 
-def narrow_lines(summary: Summary) -> list[list[str]]:
+def narrow_columns(table: Table) -> list[str]:
     """The same for a console."""
+    return ["row", *(["paper"] if table.where else []), "linear", "k-NN", "pseudo"]
+
+
+def narrow_lines(summary: Summary) -> list[list[str]]:
+    """The rows under them."""
+    table = summary.table
     return [
-        [row.name, " / ".join(_paper(summary.table, row)), *_ours(summary, row)] for row in summary.table.rows
+        [row.name, *([" / ".join(_paper(table, row))] if table.where else []), *_ours(summary, row)]
+        for row in table.rows
     ]
 
 

@@ -36,12 +36,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows, and where the paper's numbers stand."""
+    """Rows, and where the paper's numbers stand, if it has any."""
 
     name: str
     title: str
     rows: Sequence[Row]
     where: str
+    """Empty where the paper has no such table."""
     note: str = ""
     """What is not as in the paper."""
 

@@ -1,18 +1,21 @@
-"""The ten tables by name. Nothing here trains or reads; a table is built from a resolved configuration,
-because two of them scale its own values. No torch.
+"""The paper's tables by name, and one of own rows. Nothing here trains or reads; a table is built from a
+resolved configuration, because two of them scale its own values. No torch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from semppl.ablate.own import own_table
 from semppl.ablate.table import PSEUDO, Change, Row, Table
 from semppl.config import Config, required
 from semppl.core.errors import UserError
 
 
-def build_table(name: str, base: Config, per_class: Sequence[int]) -> Table:
+def build_table(name: str, base: Config, per_class: Sequence[int], rows: Sequence[str] = ()) -> Table:
     """By name, from a resolved configuration."""
+    if name == "own":
+        return own_table(base, rows)
     method = base.method
     if method.positives < 1 or method.alpha <= 0 or method.labels != "pseudo":
         raise UserError(
