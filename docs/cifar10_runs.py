@@ -35,8 +35,8 @@ SWITCHES = {
     "all-votes": "--method.minimum-votes 0",
     "weighted-votes": "--method.minimum-votes 0 --method.vote-power 4",
     "five-positives": "--method.positives 5",
-    # all together weigh as three do
-    "five-lighter-positives": "--method.positives 5 --method.alpha 0.3",
+    # of all terms together each weighs as with three: contrasts 1 / 4 and 1.5 / 4, penalties 1
+    "five-positives-as-three": "--method.positives 5 --method.alpha 0.3 --method.contrast-scale 1.5",
     "balanced": "--data.balance-labels True",
     "different-views": DIFFERENT_VIEWS,
 }

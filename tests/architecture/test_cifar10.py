@@ -173,7 +173,7 @@ def test_every_switch_has_a_row_that_differs_in_it_alone(grid):
         "all-votes": {"minimum_votes": 0},
         "weighted-votes": {"minimum_votes": 0, "vote_power": 4.0},
         "five-positives": {"positives": 5},
-        "five-lighter-positives": {"positives": 5, "alpha": 0.3},
+        "five-positives-as-three": {"positives": 5, "alpha": 0.3, "contrast_scale": 1.5},
         "balanced": {},
         "different-views": {"same_view": False},
     }
