@@ -4,7 +4,7 @@ Hours of a GPU; so it can be stopped at any time and goes on, with several runs 
 leaves a lent GPU in time (`--minutes`), with nothing half done where its disk goes, too (`--whole`). After
 each run the page is written anew, and small copies of what it was made from are kept beside it, in
 docs/results/cifar10: what has its copy there is not repeated, on no machine. `--list` prints the commands
-and runs nothing.
+and `--left` what is still to be made; both run nothing.
 """
 
 import argparse
@@ -242,6 +242,15 @@ def print_commands(chosen: Sequence[Run], data: str, out: Path) -> None:
             print(f"semppl evaluate {out / run.name} {shlex.join(each.words())}")
 
 
+def print_left(chosen: Sequence[Run], out: Path) -> None:
+    """What neither a copy nor a run directory has."""
+    left = {run.name: todo for run in chosen if (todo := missing(run, out))}
+    for name, todo in left.items():
+        files = sorted(file for each in todo for file in each.files().values())
+        print(f"{name}: {', '.join(file.removesuffix('.json') for file in files)}")
+    print(f"{len(chosen) - len(left)} of {len(chosen)} runs are complete")
+
+
 def work_through(chosen: Sequence[Run], flags: argparse.Namespace) -> list[str]:
     """Some at a time, in their order; gives what failed."""
     flags.out.mkdir(parents=True, exist_ok=True)
@@ -277,6 +286,7 @@ def main(words: Sequence[str] | None = None) -> None:
         help="begin no run that is not likely to be finished by then, once one of its kind was timed",
     )
     parser.add_argument("--list", action="store_true", help="print all commands, and run nothing")
+    parser.add_argument("--left", action="store_true", help="print what is still to be made, and run nothing")
     flags = parser.parse_args(words)
     chosen = [run for run in runs() if any(fnmatchcase(run.name, each) for each in flags.only)]
     if flags.jobs < 1 or not flags.minutes >= 0:
@@ -287,6 +297,9 @@ def main(words: Sequence[str] | None = None) -> None:
         parser.error(f"--only {shlex.join(flags.only)}: no run has such a name, see --list")
     if flags.list:
         print_commands(chosen, flags.data, flags.out)
+        return
+    if flags.left:
+        print_left(chosen, flags.out)
         return
     if not Path(flags.data).is_file():
         parser.error(f"{flags.data}: no such file")

@@ -295,6 +295,20 @@ def test_what_is_finished_is_not_said_to_wait(script, one, out, made, capsys):
     assert (made.calls, capsys.readouterr().out) == ([], "")
 
 
+def test_what_is_left_is_said_by_run_and_result(script, one, out, made, monkeypatch, capsys):
+    bare, whole = replace(one, name="bare"), replace(one, name="whole")
+    put(script.KEPT, whole, *whole.files)
+    put(out, one, "knn.json", "linear.json")
+    monkeypatch.setattr(script, "runs", lambda: iter([one, whole, bare]))
+    script.main(["no.npz", "--out", str(out), "--left"])
+    assert made.calls == []
+    assert capsys.readouterr().out.splitlines() == [
+        "one: finetune-consistency",
+        "bare: finetune-consistency, knn, linear",
+        "1 of 3 runs are complete",
+    ]
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_where_nothing_may_be_half_done_only_what_fits_begins(script, one, out, made, monkeypatch, whole):
     clock = SimpleNamespace(now=0.0)

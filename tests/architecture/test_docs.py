@@ -41,11 +41,25 @@ def test_the_readmes_python_runs():
     assert names["online_ABD"].grad.abs().sum() > 0
 
 
+def anchors(page):
+    """Of its headings, as GitHub names them."""
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.S), flags=re.M)
+    names = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+    return {name if not (n := names[:i].count(name)) else f"{name}-{n}" for i, name in enumerate(names)}
+
+
+def test_anchors_are_those_of_github(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# `fit`: 4,000 labels\n```\n# a comment\n```\n## What it is\n## What it is\n")
+    assert anchors(page) == {"fit-4000-labels", "what-it-is", "what-it-is-1"}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_resolve(page):
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-        if not target.startswith("http"):
-            assert (page.parent / target).exists(), target
+    for file, _, anchor in re.findall(r"\]\((?!http)([^)#\s]*)(#([^)\s]+))?\)", page.read_text()):
+        target = page.parent / file if file else page
+        assert target.exists(), file
+        assert not anchor or anchor in anchors(target), (file, anchor)
 
 
 def test_every_flag_in_the_documents_exists(capsys):
