@@ -11,10 +11,12 @@ PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 
 APT := DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium
 INSTALL_CHROMIUM := { [ "$$(id -u)" = 0 ] && { $(APT) || { apt-get update -qq && $(APT); }; } >/dev/null; }
 
-.PHONY: demo test test-browser pictures check format clean
+.PHONY: demo install test test-browser pictures check format clean
 
 demo: .venv/installed            ## the whole journey on digits: minutes on two CPU cores
 	$(BIN)/semppl demo $(FLAGS)
+
+install: .venv/installed         ## the environment alone
 
 test: .venv/installed-dev        ## all tests but those of the browser
 	$(PYTEST) $(FLAGS)

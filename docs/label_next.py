@@ -1,4 +1,4 @@
-"""What `label_next` is worth: labels that it asks for beside as many others, for docs/fit.md.
+"""What `label_next` is worth: labels that it asks for beside as many others, for docs/fit-measured.md.
 
     .venv/bin/python docs/label_next.py digits --labels-per-class 2 --seeds 30 31 32 33
 

@@ -15,7 +15,7 @@ from semppl.core.counted import counted
 _ADAMW_PEAK: Final = 0.002
 # a fifth of an image of 8 px is a spot of 3 px: below this size views hold at least half of an image
 _TINY, _TINY_AREA = 16, 0.5
-# measured at 10 and, where it brings nothing, at 1 (docs/fit.md); between them it is judgement
+# measured at 10 and, where it brings nothing, at 1 (docs/fit-measured.md); between them it is judgement
 _IMBALANCED: Final = 3.0
 
 
@@ -70,7 +70,7 @@ def choose_network(config: Config, facts: Facts) -> Config:
 
 def _optimiser(optim: OptimConfig, batch: int) -> OptimConfig:
     """AdamW at a peak of 0.002, whatever the batch: in short runs of small batches a rate scaled down by the
-    batch learns too little (docs/fit.md).
+    batch learns too little (docs/fit-measured.md).
     """
     if optim.name not in (None, "adamw") or batch >= 1024:
         return optim
@@ -112,7 +112,7 @@ def choose_queue(config: Config, facts: Facts) -> Config:
 
 def choose_votes(config: Config) -> Config:
     """A pseudo-label is used where three of four ballots agree: in short runs many are wrong, and these are
-    wrong less often (docs/fit.md). Not where ballots weigh instead of deciding.
+    wrong less often (docs/fit-measured.md). Not where ballots weigh instead of deciding.
     """
     method = config.method
     if method.minimum_votes is not None or method.vote_power:

@@ -63,7 +63,7 @@ def label_next(answer: Answer, features_NF: Tensor, bank: LabelledBank, *, count
     Useful is a label that is near to many images in doubt which are far from other labels. An image is in
     doubt by the share of its 20 nearest labels' votes that are against their winner, and a little in any
     case; a label covers it by exp((cosine − 1) / T), the weight of a vote. Chosen is, again and again, what
-    adds most to the sum over images of doubt × best cover. Measured beside other rules: docs/fit.md.
+    adds most to the sum over images of doubt × best cover. Measured beside other rules: docs/fit-measured.md.
 
     At most 10,000 images are looked at, spread over all, and none whose features are not finite.
     """

@@ -1,7 +1,7 @@
 """Probabilities that mean what they say: logits times one number, which held-out labels choose.
 
 How sure a classifier is depends on its penalty, or on how long it was trained, and hardly on how often it is
-right (docs/fit.md has both, measured). One number for all classes leaves every answer as it is.
+right (docs/fit-measured.md has both, measured). One number for all classes leaves every answer as it is.
 
 Shapes: N images whose label was held out, Y classes.
 """
