@@ -95,3 +95,9 @@ def test_no_words_ask_for_help(capsys):
         parse([])
     assert left.value.code == 0
     assert "pretrain" in capsys.readouterr().out
+
+
+def test_rows_that_would_be_forgotten_are_refused():
+    with pytest.raises(UserError, match=r"^--rows is given twice"):
+        parse(["ablate", "own", "--rows", "method.k=2", "--rows", "method.k=3"])
+    assert parse(["ablate", "own", "--rows", "method.k=2", "method.k=3"]).rows == ("method.k=2", "method.k=3")

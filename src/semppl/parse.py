@@ -3,17 +3,15 @@
 import contextlib
 import inspect
 import io
-import math
 import re
-from dataclasses import fields, is_dataclass
 from itertools import takewhile
-from typing import Final
 
 import tyro
 
 from semppl.ablate.settings import TABLES, not_joined
 from semppl.bench.settings import BenchFlags
 from semppl.core.errors import UserError
+from semppl.core.numbers import check_numbers
 from semppl.verbs import (
     Ablate,
     Bench,
@@ -30,9 +28,6 @@ from semppl.verbs import (
     starting_point,
     stored_journey,
 )
-
-_SEEDS: Final = 2**32
-"""numpy and scikit-learn know no others."""
 
 
 def parse(arguments: list[str]) -> object:
@@ -58,6 +53,8 @@ def parse(arguments: list[str]) -> object:
         descriptions={name: inspect.getdoc(kind) or "" for name, kind in documents.items()},
         prefix_names=False,
     )
+    if arguments.count("--rows") > 1:
+        raise UserError("--rows is given twice, and the last would win: all rows stand behind one --rows")
     words = io.StringIO()
     try:
         with contextlib.redirect_stderr(words):
@@ -73,20 +70,8 @@ def parse(arguments: list[str]) -> object:
             raise
         raise UserError(_one_line(words.getvalue(), arguments)) from None
     if not getattr(verb, "resume", False):  # a run goes on as it began
-        _check_numbers(verb)
+        check_numbers(verb)
     return verb
-
-
-def _check_numbers(flags: object, prefix: str = "--") -> None:
-    """Refuse what a parser takes for a number and no verb can use, before hours of work come to it."""
-    for field in fields(flags) if is_dataclass(flags) else ():
-        value, flag = getattr(flags, field.name), prefix + field.name.replace("_", "-")
-        for number in value if isinstance(value, tuple) else (value,):
-            if isinstance(number, float) and not math.isfinite(number):
-                raise UserError(f"{flag} is {number}: it must be a finite number")
-        if field.name in ("seed", "split_seed") and value is not None and not 0 <= value < _SEEDS:
-            raise UserError(f"{flag} is {value}: it must be at least 0 and below {_SEEDS}")
-        _check_numbers(value, prefix if field.name == "config" else f"{flag}.")
 
 
 def _one_line(box: str, arguments: list[str]) -> str:

@@ -30,6 +30,17 @@ def test_ours_are_replaced_and_withdrawn(files, tmp_path):
     files.withdraw_()
 
 
+def test_rows_are_not_lost(files, tmp_path):
+    files.require_no_less(["a"])
+    files.write("page", {"rows": [{"row": "a"}, {"row": "b"}]})
+    files.require_no_less(["c", "b", "a"])
+    with pytest.raises(UserError, match=r"labels\.md has rows that this table would not have \(b\)"):
+        files.require_no_less(["a", "c"])
+    for damaged in ("", "[]", '{"rows": 3}', '{"rows": [3]}'):
+        files.data.write_text(damaged)
+        files.require_no_less([])
+
+
 @pytest.mark.parametrize("kind", ["md", "json", "png"])
 def test_somebodys_own_are_refused_and_never_withdrawn(files, tmp_path, kind):
     (tmp_path / f"labels.{kind}").write_bytes(b"\xffmine")

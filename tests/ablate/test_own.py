@@ -1,8 +1,9 @@
+import re
 from dataclasses import replace
 
 import pytest
 
-from semppl.ablate.own import AS_CONFIGURED, own_table
+from semppl.ablate.own import AS_CONFIGURED, own_table, require_different, said_with
 from semppl.ablate.table import applied
 from semppl.ablate.tables import build_table
 from semppl.core.errors import UserError
@@ -42,11 +43,33 @@ def test_values_are_those_of_flags(words, values):
     assert cells(words)[words][1].method == replace(BASE.method, **values)
 
 
-def test_a_cell_that_a_table_of_the_paper_has_too_is_shared():
-    for name in ("k", "positives", "alpha", "parts"):
-        theirs = {applied(row, BASE) for row in build_table(name, BASE, ()).rows}
-        values = {"k": "k=5", "positives": "positives=5", "alpha": "alpha=1", "parts": "labels=given"}
-        assert cells(f"method.{values[name]}")[f"method.{values[name]}"] in theirs
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("method.target-decay=0.9999996", "method.target-decay=0.9999998"),
+        ("net.encoder=timm:a/b", "net.encoder=timm:a.b"),
+        ("net.mean=0.5 0.5 0.5", "net.mean=0.5 0.5 0.6"),
+    ],
+)
+def test_values_that_differ_have_cells_of_their_own_whose_names_are_plain(one, other):
+    (first, config), (second, another) = (cells(words)[words] for words in (one, other))
+    assert first != second
+    assert config != another
+    assert re.fullmatch(r"[\w.+-]+", first)
+    assert re.fullmatch(r"[\w.+-]+", second)
+
+
+def test_rows_that_compute_the_same_are_refused():
+    require_different([(AS_CONFIGURED, "default"), ("a=1", "a-1"), ("b=1", "b-1")])
+    with pytest.raises(UserError, match=r"^--rows b=2 changes nothing: leave it out"):
+        require_different([(AS_CONFIGURED, "default"), ("b=2", "default")])
+    with pytest.raises(UserError, match=r"^--rows b=2 is the same as a=1: leave it out"):
+        require_different([(AS_CONFIGURED, "default"), ("a=1", "x"), ("b=2", "x")])
+
+
+def test_what_is_wrong_with_a_row_is_said_with_it():
+    with pytest.raises(UserError, match=r"^--rows a=1: no$"), said_with("a=1"):
+        raise UserError("no")
 
 
 def test_a_row_counts_once():
@@ -65,14 +88,16 @@ def test_a_base_without_semantic_positives_can_have_rows_too():
         ("method.k", "'method.k' is not NAME=VALUE, such as method.k=5"),
         ("method.k=2,,method.alpha=1", "'' is not NAME=VALUE"),
         ("method.k=", "'method.k=' is not NAME=VALUE"),
-        ("data.masks=a/b", "'data.masks=a/b' is not NAME=VALUE"),
-        ("method.kk=2", "there is no --method.kk, perhaps method.k"),
-        ("base-lr=1", "there is no --base-lr, perhaps optim.base-lr"),
+        ("method.positivs=2", "there is no value method.positivs in config.yaml, perhaps method.positives"),
+        ("base-lr=1", "there is no value base-lr in config.yaml, perhaps optim.base-lr"),
+        ("METHOD.K=2", "there is no value METHOD.K in config.yaml, perhaps method.k"),
+        ("xyzzy=2", "there is no value xyzzy in config.yaml"),
         ("seed=1", "leave seed out, seeds are those of --seeds"),
         ("device=cpu", "leave device out, it does not change what is computed"),
         ("method.k=many", "--method.k cannot be many"),
         ("method.tie=luck", "--method.tie cannot be luck"),
-        ("method.tie=lowest", "changes nothing: leave it out"),
+        ("optim.base-lr=nan", "--optim.base-lr is nan: it must be a finite number"),
+        ("data.split-seed=-1", "--data.split-seed is -1: it must be at least 0"),
     ],
 )
 def test_what_cannot_be_a_row_is_refused_with_its_words(words, said):

@@ -52,6 +52,56 @@ def begin(cell, dataset, **environment):
     cell.run.environment.write_text(json.dumps(environment))
 
 
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("method.k=5", "k-5"),
+        ("method.positives=0", "positives-0"),
+        ("data.labels-per-class=1", "labels-1"),
+        ("method.alpha=1,method.k=5", "alpha-1-k-5"),
+        ("method.labels=given", "labels-given"),
+    ],
+)
+def test_an_own_row_has_the_cell_that_a_table_of_the_paper_calls_so(make, words, name):
+    plan = make("own", flags=AblateFlags(rows=(words,), seeds=2))
+    assert plan.grid[words, 1].name == f"{name}-seed1"
+
+
+def test_a_queue_and_a_length_of_the_papers_tables_are_shared_by_own_rows(make):
+    queue = make("queue").table.rows[0].name
+    epochs = make("epochs").table.rows[0].name
+    capacity, length = queue.split()[0].replace(",", ""), make("epochs").grid[epochs, 0].config.epochs
+    rows = (f"method.queue-capacity={capacity}", f"epochs={length!r}")
+    plan = make("own", flags=AblateFlags(rows=rows))
+    assert plan.grid[rows[0], 0].name == make("queue").grid[queue, 0].name
+    assert plan.grid[rows[1], 0].name == make("epochs").grid[epochs, 0].name
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (("method.negatives=None",), "^--rows method.negatives=None changes nothing"),
+        (("data.masks=None",), "^--rows data.masks=None changes nothing"),
+        (
+            ("method.k=2,method.alpha=1", "method.alpha=1,method.k=2"),
+            "^--rows method.alpha=1,method.k=2 is the same as method.k=2,method.alpha=1",
+        ),
+        (("method.k=2", "method.k=02"), "^--rows method.k=02 is the same as method.k=2"),
+        (("method.minimum-votes=5",), "^--rows method.minimum-votes=5: "),
+        (("method.stop-gradient=teacher",), "^--rows method.stop-gradient=teacher: "),
+    ],
+)
+def test_rows_that_cannot_be_are_refused_before_anything_is_trained(make, rows, said):
+    with pytest.raises(UserError, match=said):
+        make("own", flags=AblateFlags(rows=rows))
+
+
+def test_two_cells_of_one_name_are_refused(make):
+    plan, other = make(), make(**{"epochs": 3.0})
+    with pytest.raises(UserError, match=r"^two different cells would be default-seed0"):
+        cells_of([plan, other])
+
+
 def test_cells_come_seed_by_seed_and_each_once(make):
     plan = make(flags=AblateFlags(seeds=2), seed=3)
     assert [cell.name for cell in plan.cells] == [

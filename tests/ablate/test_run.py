@@ -133,6 +133,19 @@ def test_own_rows_are_a_table_that_shares_cells_with_those_of_the_paper(go, tmp_
     assert (tmp_path / "out" / "own.md").is_file()
 
 
+def test_a_table_is_not_replaced_by_one_that_lacks_its_rows(go, tmp_path):
+    out = tmp_path / "out"
+    go("own", flags=AblateFlags(out=out, rows=("method.k=2",)))
+    page = (out / "own.md").read_text()
+    with pytest.raises(UserError, match=r"own\.md has rows that this table would not have \(method\.k=2\)"):
+        go("own", work=never, flags=AblateFlags(out=out, rows=("method.k=3",)))
+    assert (out / "own.md").read_text() == page
+    go("own", flags=AblateFlags(out=out, rows=("method.k=3", "method.k=2")))
+    assert go.trained == ["k-3-seed0"]
+    go("own", work=never, flags=AblateFlags(out=out, rows=("method.k=3",), overwrite=True))
+    assert "method.k=2" not in (out / "own.md").read_text()
+
+
 def test_a_table_without_a_score_has_no_page_and_the_other_knows_nothing_of_its_cells(go, tmp_path):
     out = AblateFlags(out=tmp_path / "out")
     go("alpha", flags=out)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from semppl.ablate.cell import Score
@@ -90,6 +92,12 @@ def test_a_table_that_the_paper_does_not_have_is_judged_by_itself():
     assert columns(own) == ["row", "linear", "k-NN", "pseudo-labels right", "difference, linear"]
     assert narrow_columns(own) == ["row", "linear", "k-NN", "pseudo"]
     assert narrow_lines(found)[0] == ["on", "91.0 ± 1.4", "81.0 ± 1.4", "81.0 ± 1.4"]
+
+
+def test_pseudo_labels_that_one_of_two_rows_does_not_have_are_not_compared():
+    own = Table("own", "Own rows", [Row("on"), Row("off", (), {}, "on")], "")
+    bare = {key: replace(each, pseudo=None) if key[0] == "on" else each for key, each in SCORES.items()}
+    assert directions(Summary(own, range(3), bare)) == ["off against on, linear: −1.9 ± 0.1: worse"]
 
 
 def test_what_is_missing_is_named():

@@ -1,6 +1,7 @@
 """What is written and shown of a table, with the cells that are finished."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 from hashlib import sha256
@@ -22,6 +23,7 @@ from semppl.ablate.summary import SPARE, Summary, directions, headline, narrow_c
 from semppl.config import Config
 from semppl.core.counted import counted
 from semppl.differing import decisive
+from semppl.report.table.flags import setting_words
 from semppl.report.table.portable import everywhere
 from semppl.train.progress import print_table
 
@@ -77,11 +79,7 @@ def _changes(plan: Plan, row: str) -> str:
     """What a row changes, as flags."""
     base, config = (decisive(each) for each in (plan.base, plan.grid[row, plan.seeds[0]].config))
     changed = [name for name in base if base[name] != config[name]]
-    return " ".join(f"--{name.replace('_', '-')} {_value(config[name])}" for name in changed)
-
-
-def _value(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return shlex.join(word for name in changed for word in setting_words(name, config[name]))
 
 
 def _digest(base: Config) -> str:

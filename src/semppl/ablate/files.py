@@ -1,7 +1,7 @@
 """The files of a table: ours are written, replaced and withdrawn, somebody's own are left. No torch here."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, final
@@ -31,6 +31,17 @@ class TableFiles:
                 raise UserError(
                     f"{file} is there already and not ours: choose another {self._flag}, or use --overwrite"
                 )
+
+    def require_no_less(self, rows: Collection[str]) -> None:
+        """Refuse to replace a table that has rows which ours would not have."""
+        lost = []
+        with suppress(ValueError, TypeError, LookupError):  # what cannot be read holds nothing to lose
+            lost = [row["row"] for row in json.loads(_text(self.data))["rows"] if row["row"] not in rows]
+        if lost:
+            raise UserError(
+                f"{self.page} has rows that this table would not have ({lost[0]}): give them, too, choose "
+                f"another {self._flag}, or use --overwrite"
+            )
 
     def write(self, page: str, content: Mapping[str, Any]) -> None:
         """Both, each as a whole."""

@@ -5,55 +5,88 @@ here.
 import contextlib
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
+from hashlib import sha256
 from typing import Final
 
 import tyro
 
-from semppl.ablate.table import Change, Row, Table, applied
+from semppl.ablate.table import Change, Row, Table
 from semppl.config import Config
 from semppl.core.errors import UserError
+from semppl.core.numbers import check_numbers
 from semppl.differing import FREE, flat
 
+OWN: Final = "own"
 AS_CONFIGURED: Final = "as configured"
-# what a folder's name may hold everywhere
-_PLAIN: Final = re.compile(r"[\w.+-]+")
+# what a folder's name may not hold everywhere
+_ODD: Final = re.compile(r"[^\w.+-]+")
+_DIGITS: Final = 6
 
 
 def own_table(base: Config, rows: Sequence[str]) -> Table:
     """Each row against the resolved configuration as it is."""
     made = [Row(AS_CONFIGURED), *(_row(words, base) for words in dict.fromkeys(rows))]
-    return Table("own", "Own rows", made, "")
+    return Table(OWN, "Own rows", made, "")
+
+
+def require_different(cells: Sequence[tuple[str, str]]) -> None:
+    """Refuse rows that compute what another one does: (row, its cell), as they come."""
+    seen: dict[str, str] = {}
+    for row, cell in cells:
+        if (other := seen.setdefault(cell, row)) != row:
+            same = "changes nothing" if other == AS_CONFIGURED else f"is the same as {other}"
+            raise UserError(f"--rows {row} {same}: leave it out, the table has such a row")
+
+
+@contextlib.contextmanager
+def said_with(words: str) -> Iterator[None]:
+    """What is wrong with a row's configuration is said with the row."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"--rows {words}: {error}") from error
 
 
 def _row(words: str, base: Config) -> Row:
-    changes = tuple(_change(pair, words, base) for pair in words.split(","))
-    row = Row(words, changes, {}, AS_CONFIGURED)
-    if applied(row, base)[1] == base:
-        raise UserError(f"--rows {words} changes nothing: leave it out, the table has such a row")
-    return row
+    return Row(words, tuple(_change(pair, words, base) for pair in words.split(",")), {}, AS_CONFIGURED)
 
 
 def _change(pair: str, words: str, base: Config) -> Change:
     """A value as its flag takes it."""
     name, equals, value = (part.strip() for part in pair.partition("="))
     dotted, known = name.removeprefix("--").replace("-", "_"), flat(asdict(base))
-    if not equals or not _PLAIN.fullmatch(value):
+    if not equals or not name or not value:
         raise UserError(
             f"--rows {words}: {pair!r} is not NAME=VALUE, such as method.k=5 (several are joined by commas)"
         )
     if dotted not in known:
-        near = get_close_matches(dotted, known, 1, cutoff=0.0)[0]
-        raise UserError(f"--rows {words}: there is no --{name}, perhaps {near.replace('_', '-')}")
+        raise UserError(f"--rows {words}: there is no value {name} in config.yaml{_perhaps(dotted, known)}")
     if dotted in FREE | {"seed"}:
         why = "seeds are those of --seeds" if dotted == "seed" else "it does not change what is computed"
         raise UserError(f"--rows {words}: leave {name} out, {why}")
-    changed = flat(asdict(_with(base, dotted, value, words)))[dotted]
-    said = f"{changed:g}" if isinstance(changed, float) else str(changed)
-    slug = f"{dotted.removeprefix('method.')}-{_PLAIN.findall(said)[0]}"
+    changed = _with(base, dotted, value, words)
+    with said_with(words):
+        check_numbers(changed)
+    slug = f"{dotted.removeprefix('method.')}-{_plain(flat(asdict(changed))[dotted])}"
     return Change(slug, lambda config: _with(config, dotted, value, words))
+
+
+def _perhaps(dotted: str, known: Sequence[str] | dict[str, object]) -> str:
+    """The names that end alike, or nearly so."""
+    last = dotted.rpartition(".")[2].lower()
+    ends = {name.rpartition(".")[2]: name for name in known}
+    near = [ends[end] for end in get_close_matches(last, ends, 1)]
+    return "".join(f", perhaps {name.replace('_', '-')}" for name in near)
+
+
+def _plain(value: object) -> str:
+    """A value as a part of a folder's name, another for each value."""
+    said = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    plain = _ODD.sub("_", said)
+    return plain if plain == said else f"{plain}-{sha256(said.encode()).hexdigest()[:_DIGITS]}"
 
 
 def _with(config: Config, dotted: str, value: str, words: str) -> Config:
@@ -62,7 +95,7 @@ def _with(config: Config, dotted: str, value: str, words: str) -> Config:
     try:
         with contextlib.redirect_stderr(io.StringIO()):
             spelt_out = (tyro.conf.FlagConversionOff,)  # --flag True
-            return tyro.cli(Config, default=config, args=[flag, value], config=spelt_out)
+            return tyro.cli(Config, default=config, args=[flag, *value.split()], config=spelt_out)
     except SystemExit:
         raise UserError(
             f"--rows {words}: {flag} cannot be {value} (semppl ablate --help says what it can be)"

@@ -2,7 +2,9 @@
 trained.
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,14 +15,17 @@ from rich.console import Console
 
 from semppl.ablate.cell import Cell, environment_of, score_of
 from semppl.ablate.copies import ADVICE, Copies
-from semppl.ablate.settings import AblateFlags, labels_per_class
-from semppl.ablate.table import Table, applied
+from semppl.ablate.own import OWN, require_different, said_with
+from semppl.ablate.settings import PER_CLASS, TABLES, AblateFlags, labels_per_class
+from semppl.ablate.table import Row, Table, applied
 from semppl.ablate.tables import build_table
 from semppl.config import Config
 from semppl.core.errors import UserError
 from semppl.data.dataset import Dataset
 from semppl.data.splits import digest, split_table
+from semppl.differing import decisive
 from semppl.evaluate.exam import final_exam
+from semppl.train.objectives import build_objective
 from semppl.train.prepare import load_for, resolved_for
 from semppl.train.resume import require_same_run
 
@@ -69,7 +74,12 @@ def cells_of(plans: Sequence[Plan]) -> list[Cell]:
     """Of all tables, each once, seed by seed, so that what is cut short is fair to rows and tables."""
     seeds = dict.fromkeys(seed for plan in plans for seed in plan.seeds)
     ordered = [plan.grid[row.name, seed] for seed in seeds for plan in plans for row in plan.table.rows]
-    return list({cell.name: cell for cell in ordered}.values())
+    cells: dict[str, Cell] = {}
+    for cell in ordered:
+        other = cells.setdefault(cell.name, cell)
+        if decisive(other.config) != decisive(cell.config):
+            raise UserError(f"two different cells would be {cell.name}: give one of them another value")
+    return list(cells.values())
 
 
 def plan_cells(config: Config, name: str, flags: AblateFlags, out: Path, dataset: Dataset) -> Plan:
@@ -79,16 +89,49 @@ def plan_cells(config: Config, name: str, flags: AblateFlags, out: Path, dataset
     base = resolved_for(config, dataset)
     table = build_table(name, base, labels_per_class(flags), flags.rows)
     seeds = range(config.seed, config.seed + flags.seeds)
+    names = _papers_names(base, dataset) if name == OWN else {}
     grid = {}
     for seed in seeds:
         split = seed if config.data.split_seed is None else config.data.split_seed
         of_seed = replace(base, seed=seed, data=replace(base.data, split_seed=split))
         for row in table.rows:
-            slug, changed = applied(row, of_seed)
+            with said_with(row.name) if name == OWN and row.changes else nullcontext():
+                slug, complete = _complete(row, of_seed, dataset)
+            slug = names.setdefault(_key(complete), slug) if name == OWN else slug
             cell = f"{slug}-seed{seed}"
-            complete = resolved_for(changed, dataset)
             grid[row.name, seed] = Cell(cell, complete, out / cell, len(dataset.labels_M))
+    if name == OWN:
+        require_different([(row.name, grid[row.name, seeds[0]].name) for row in table.rows])
     return Plan(table, base, seeds, grid)
+
+
+def _complete(row: Row, base: Config, dataset: Dataset) -> tuple[str, Config]:
+    """A row's part of its cell's name, and its configuration, of which nothing is open or impossible."""
+    slug, changed = applied(row, base)
+    complete = resolved_for(changed, dataset)
+    try:
+        build_objective(complete.method)  # some values only training would refuse
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    return slug, complete
+
+
+def _key(config: Config) -> str:
+    """The same for what computes the same, whatever the seed."""
+    values = decisive(config)
+    return json.dumps([values | {"seed": 0, "data.split_seed": 0}], sort_keys=True, default=str)
+
+
+def _papers_names(base: Config, dataset: Dataset) -> dict[str, str]:
+    """Configuration → what the cells of the paper's tables are called: an own row that has one shares it."""
+    names: dict[str, str] = {}
+    for table in TABLES:
+        with suppress(UserError):  # not every configuration can have every table
+            rows = build_table(table, base, PER_CLASS).rows if table != OWN else ()
+            for row in rows:
+                slug, complete = _complete(row, base, dataset)
+                names.setdefault(_key(complete), slug)
+    return names
 
 
 def foreign_cells(plans: Sequence[Plan], shelf: Shelf, copies: Copies, *, overwrite: bool) -> list[Cell]:

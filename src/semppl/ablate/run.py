@@ -13,7 +13,7 @@ from semppl.ablate.copies import Copies
 from semppl.ablate.files import TableFiles
 from semppl.ablate.forecast import Measure, duration, forecast, seconds_per_step, seconds_to_start
 from semppl.ablate.places import Places
-from semppl.ablate.plan import Shelf, cells_of, foreign_cells, plan_cells
+from semppl.ablate.plan import Plan, Shelf, cells_of, foreign_cells, plan_cells
 from semppl.ablate.pool import End, Work, run_cells
 from semppl.ablate.settings import AblateFlags, check_flags, tables_of
 from semppl.ablate.sharing import sharing_advice
@@ -56,7 +56,10 @@ def run_ablate(
         shelf = Shelf(device, console)
         dataset = shelf.get(config)
         announce_data(dataset, console)
-        plans = [plan_cells(config, name, flags, out, dataset) for name in names]
+        plans = [
+            _planned(plan_cells(config, name, flags, out, dataset), each, overwrite=flags.overwrite)
+            for name, each in zip(names, files, strict=True)
+        ]
         cells = cells_of(plans)
         foreign = foreign_cells(plans, shelf, copies, overwrite=flags.overwrite)
         places = Places([*files, *beside], foreign, copies)
@@ -96,6 +99,13 @@ def _require_room(out: Path, files: Sequence[TableFiles], *, overwrite: bool) ->
         raise UserError(f"{out} is a run: choose another --out for the table and its cells")
     for each in () if overwrite else files:
         each.require_ours()
+
+
+def _planned(plan: Plan, files: TableFiles, *, overwrite: bool) -> Plan:
+    """Refused where it would replace a table by one that lacks its rows."""
+    if not overwrite:
+        files.require_no_less([row.name for row in plan.table.rows])
+    return plan
 
 
 def _train(

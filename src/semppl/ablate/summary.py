@@ -101,7 +101,8 @@ def _compared(summary: Summary, row: Row) -> list[Metric]:
     beyond = not table.where and row.against is not None
     if beyond or table.paper_differences(row, pseudo=False):
         metrics.append("linear")
-    if summary.values(row.name, "pseudo") and (beyond or table.paper_differences(row, pseudo=True)):
+    both = all(summary.values(each, "pseudo") for each in (row.name, row.against) if each)
+    if both and (beyond or table.paper_differences(row, pseudo=True)):
         metrics.append("pseudo")
     return metrics
 

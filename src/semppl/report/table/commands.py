@@ -12,7 +12,7 @@ from semppl.config import Config
 from semppl.differing import flat
 from semppl.presets import PRESETS
 from semppl.report.collect import Run
-from semppl.report.table.flags import as_words, changed_flags
+from semppl.report.table.flags import as_words, changed_flags, setting_words
 from semppl.report.table.measure import Measurement, flags_of
 from semppl.report.table.method import all_values, origin_of
 from semppl.report.table.portable import portable
@@ -29,7 +29,6 @@ _LEFT_OUT: Final = frozenset(
         *("log_every", "probe_every", "sheet_every", "checkpoint_every", "keep_checkpoints"),
     }
 )
-_SHORT: Final = frozenset({"labels", "labels_per_class", "label_fraction", "validation", "test", "masks"})
 
 
 def training(runs: Sequence[Run], names: Names, always: Collection[str] = ()) -> tuple[list[str], list[str]]:
@@ -63,10 +62,7 @@ def _common(run: Run, always: Collection[str]) -> list[str]:
     preset = min(fitting, key=lambda name: (len(_differing(values, name)), name != "auto"))
     words = ["semppl", "pretrain", source or "DATA", *([] if preset == "auto" else ["--preset", preset])]
     for name in to_say(values, preset, _differing(values, preset), _num_images(run), always):
-        value = values[name]
-        # a flag that may also be None takes True and False as its value
-        open_ = isinstance(value, bool) and not isinstance(usual[name], bool)
-        words += as_words(_flag(name), str(value) if open_ else value)
+        words += setting_words(name, values[name])
     return words
 
 
@@ -82,11 +78,6 @@ def _differing(values: Mapping[str, Any], preset: str) -> list[str]:
 def _num_images(run: Run) -> int:
     """For training; 0 where nobody knows."""
     return sum(count for role, count in (run.roles or kept_roles(run.path)).items() if role != "test")
-
-
-def _flag(name: str) -> str:
-    room, _, last = name.rpartition(".")
-    return last if room == "data" and last in _SHORT else name
 
 
 def _own(run: Run, names: Names) -> list[str]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
+from semppl.config import Config
+from semppl.differing import flat
 from semppl.protocols.settings import EvaluateFlags
 
 # of the machine, of where files lie or of the occasion: another person has others
@@ -15,6 +17,10 @@ _OWN: Final = frozenset(
     }
 )
 
+# of the data, and without its name in front
+_SHORT: Final = frozenset({"labels", "labels_per_class", "label_fraction", "validation", "test", "masks"})
+_USUAL: Final = flat(asdict(Config()))
+
 
 def changed_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Flags of an evaluation that are not as they are by default; one that a version did not know, was."""
@@ -24,6 +30,15 @@ def changed_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in defaults.items()
         if name not in _OWN and name in flags and flags[name] != value
     }
+
+
+def setting_words(name: str, value: object) -> list[str]:
+    """A value of the configuration, by its dotted name; a flag that may also be None takes True and False as
+    its value.
+    """
+    room, _, last = name.rpartition(".")
+    open_ = isinstance(value, bool) and not isinstance(_USUAL[name], bool)
+    return as_words(last if room == "data" and last in _SHORT else name, str(value) if open_ else value)
 
 
 def as_words(name: str, value: object) -> list[str]:
