@@ -170,7 +170,8 @@ class MethodConfig:
     small_partner: Literal["standin", "run_target", "none"] = "standin"
     """What stands for the target projection of a small view in the penalty."""
     same_view: bool | None = None
-    """Whether a view is compared with itself; by default in relicv2 (as in the listing) alone."""
+    """Whether a view is compared with itself; by default in relicv2 (as in the listing) alone. Contrasts are
+    averaged over the pairs that are left, the penalty as before."""
     divide_by_positives: bool = True
     """Divide the loss by 1 + positives, as the listing does."""
     target_decay: float | None = None

@@ -198,6 +198,8 @@ def test_rows_that_take_the_method_apart_differ_in_the_method_alone(grid, labels
     assert plain.method.same_view
     method = replace(plain.method, same_view=False)
     assert by_name["relicv2-different-views-quick-seed0"] == replace(plain, method=method)
+    doubled = replace(method, invariance_scale=2 * method.invariance_scale)
+    assert by_name["relicv2-different-views-more-penalty-quick-seed0"] == replace(plain, method=doubled)
 
 
 def test_what_is_finished_is_not_repeated(script, one, out):

@@ -140,6 +140,18 @@ def test_the_papers_sweep_has_its_108_settings_and_30_epochs(trained, subject_of
     assert outcome.settings["batch_size"] == 15, "at most all labels"
 
 
+def test_batches_of_more_than_all_labels_are_trained_once(trained, subject_of, tried, monkeypatch):
+    rates = PAPER_SWEEP[0][1]
+    sizes = [4, 512, 1024, 2048]
+    monkeypatch.setattr(finetuning, "PAPER_SWEEP", tuple((batch, rates) for batch in sizes))
+    outcome = finetune(subject_of(trained, sweep="paper"))
+    assert [batch for batch, *_ in tried[:2]] == [4, 512]
+    assert len(tried) == 3, "two trainings that choose, and the one with all labels"
+    rows = outcome.settings["sweep"]
+    assert [row["batch_size"] for row in rows] == sizes
+    assert len({row["accuracy"] for row in rows[1:]}) == 1
+
+
 def test_without_labels_to_choose_with_nothing_is_chosen(trained, subject_of, tried):
     outcome = finetune(subject_of(trained, validation=0.0, epochs=3))
     assert [(rates, epochs) for _, rates, epochs, *_ in tried] == [(DEFAULT_SWEEP[1], 3)]
