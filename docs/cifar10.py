@@ -243,7 +243,7 @@ def print_commands(chosen: Sequence[Run], data: str, out: Path) -> None:
 
 
 def print_left(chosen: Sequence[Run], out: Path) -> None:
-    """What neither a copy nor a run directory has."""
+    """What would be made: a copy counts where it is complete, for it has no weights."""
     left = {run.name: todo for run in chosen if (todo := missing(run, out))}
     for name, todo in left.items():
         files = sorted(file for each in todo for file in each.files().values())
