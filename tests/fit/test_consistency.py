@@ -52,9 +52,9 @@ def test_without_an_end_it_takes_half_as_long_as_pre_training():
     assert allowance(100.0, None) == 50.0
 
 
-def test_reading_and_two_trainings_take_as_long_as_allowed():
-    assert affordable(50.0, 10.0, 0.05) == 400  # (50 − 10) / 2 / 0.05
-    assert affordable(50.0, 0.0, 0.05) == 500
+def test_reading_and_all_trainings_take_as_long_as_allowed():
+    assert affordable(50.0, 10.0, 0.05) == 800  # (50 − 10) / 0.05
+    assert affordable(50.0, 0.0, 0.05) == 1000
     assert affordable(5.0, 10.0, 0.05) == affordable(-10.0, 0.0, 0.05) == 0, "never less than none"
 
 
@@ -135,6 +135,30 @@ def test_a_course_says_how_it_was_done(desk, online):
     )
     told = course.as_json()
     assert (told["unlabelled_images"], told["least_probability"], told["steps"]) == (21, 0.95, 5)
+    assert not told["trained_once"]
+
+
+@pytest.mark.usefixtures("_few_steps")
+def test_where_time_is_for_one_training_the_network_that_was_measured_is_kept(desk, online):
+    desk = loud(desk)
+    course, _, model = go(desk, online, 3_200.0)  # one of three steps, where two would have one each
+    assert (course.plan.steps, course.kept) == (3, model)
+    assert course.once_more(desk, online.encoder) is model
+    assert course.as_json()["trained_once"]
+    assert "no time for a second training, which would have the validation labels" in (
+        desk.console.file.getvalue()
+    )
+
+
+@pytest.mark.usefixtures("_few_steps")
+def test_where_time_is_for_two_trainings_the_second_has_all_labels(desk, online, monkeypatch):
+    seen = []
+    course, _, _ = go(desk, online, 10_200.0)
+    monkeypatch.setattr(type(course), "run", lambda self, *given: seen.append(given) or "anew")
+    assert (course.once_more(desk, online.encoder), course.kept) == ("anew", None)
+    ((_, encoder, labels_M, _),) = seen
+    assert encoder is online.encoder
+    assert torch.equal(labels_M, desk.given_M)
 
 
 @pytest.mark.usefixtures("_few_steps")

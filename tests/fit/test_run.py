@@ -16,7 +16,7 @@ from semppl.core.rundir import RunDirectory
 from semppl.evaluate.bank import ShareTrust
 from semppl.fit import consistency, measure, supervised, tuning, verdict
 from semppl.fit import run as stages
-from semppl.fit.run import pretraining_seconds, protocol, run_fit, trust_rows
+from semppl.fit.run import as_measured, pretraining_seconds, protocol, run_fit, trust_rows
 from semppl.fit.settings import FitSettings
 
 
@@ -185,6 +185,17 @@ def test_the_protocol_says_whether_rates_were_chosen(held_out, rates):
     said = protocol(SimpleNamespace(dataset=dataset), found)
     assert f"4 labels for training, {held_out} for validation" in said
     assert said.endswith(f"fine-tuned from the projector's first layer, rates {rates}")
+
+
+def test_a_model_that_was_measured_has_not_seen_the_validation_labels():
+    tuned, taught, other = (SimpleNamespace(encoder=object()) for _ in range(3))
+    found = SimpleNamespace(tuned=SimpleNamespace(model=tuned), course=SimpleNamespace(kept=taught))
+    assert as_measured(found, SimpleNamespace(network=tuned))
+    assert as_measured(found, SimpleNamespace(network=taught))
+    assert not as_measured(found, SimpleNamespace(network=other))
+    found = SimpleNamespace(tuned=None, course=SimpleNamespace(kept=None))
+    assert not as_measured(found, SimpleNamespace(network=other))
+    assert not as_measured(SimpleNamespace(tuned=None, course=None), SimpleNamespace(network=other))
 
 
 def test_one_class_is_not_enough(tmp_path, class_folders):

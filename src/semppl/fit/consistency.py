@@ -1,7 +1,7 @@
 """Fine-tuning on all images as a stage: those without a label join by consistency, as long as time allows.
 
 No setting is chosen, so there are two trainings at most: one to be measured, and one more on all labels if
-this way is the model's.
+this way is the model's. Where there is time for one alone, the network that was measured is the model's.
 
 Shapes: M images of the data set, L labelled images, N images without a label.
 """
@@ -48,6 +48,14 @@ class Course:
     """Read once for both trainings."""
     index_N: Tensor
     """Their positions."""
+    kept: Classified | None = None
+    """The network that was measured, where there is no time for another one."""
+
+    def once_more(self, desk: Desk, encoder: nn.Module) -> Classified:
+        """On all labels, those for validation included; or what was measured."""
+        if self.kept is not None:
+            return self.kept
+        return self.run(desk, encoder, desk.given_M, "fine-tuning on all images and labels")
 
     def run(self, desk: Desk, encoder: nn.Module, labels_M: Tensor, title: str) -> Classified:
         """A copy of the encoder, with these labels."""
@@ -64,7 +72,12 @@ class Course:
 
     def as_json(self) -> dict[str, Any]:
         """Without the images."""
-        return {**asdict(self.plan), "unlabelled_images": len(self.index_N), "least_probability": SURE}
+        return {
+            **asdict(self.plan),
+            "unlabelled_images": len(self.index_N),
+            "least_probability": SURE,
+            "trained_once": self.kept is not None,
+        }
 
 
 def taught(
@@ -89,7 +102,8 @@ def taught(
     others = collect(desk, index_N, labels_M)
     each = _seconds_of_step(desk, encoder, others, index_N)
     steps = affordable(allowed, time.monotonic() - start, each)
-    plan = longest_plan(len(index_N), steps)
+    twice = longest_plan(len(index_N), steps // _TRAININGS)
+    plan = twice or longest_plan(len(index_N), steps)
     if plan is None:
         desk.say(
             f"{ON_ALL}: left out, too little time for {fewest_steps(len(index_N)):,} steps ({steps:,} fit)"
@@ -98,7 +112,12 @@ def taught(
     course = Course(plan, others, index_N)
     model = course.run(desk, encoder, labels_M, "fine-tuning on all images")
     took = seconds + time.monotonic() - start
-    return course, examined(OURS, ON_ALL, lambda of: answers(desk, model, of), exam, validation, took), model
+    row = examined(OURS, ON_ALL, lambda of: answers(desk, model, of), exam, validation, took)
+    if twice is None:
+        course = replace(course, kept=model)
+        if validation is not None:
+            desk.say(f"{ON_ALL}: no time for a second training, which would have the validation labels, too")
+    return course, row, model
 
 
 def allowance(pretraining: float, left: float | None) -> float:
@@ -109,8 +128,8 @@ def allowance(pretraining: float, left: float | None) -> float:
 
 
 def affordable(allowed: float, spent: float, each: float) -> int:
-    """Steps of one training, so that reading and both trainings take no longer than allowed."""
-    return max(int((allowed - spent) / _TRAININGS / each), 0)
+    """Steps of all trainings, so that these and reading take no longer than allowed."""
+    return max(int((allowed - spent) / each), 0)
 
 
 def fewest_steps(num_unlabelled: int) -> int:

@@ -61,7 +61,7 @@ def final_model(
         anew = tuned.once_more(desk, online, index_L, labels_L)
         encoder, head = anew.encoder, nn.Sequential(anew.hidden, anew.classifier)
     elif decides == ON_ALL and course is not None:
-        taught = course.run(desk, online.encoder, desk.given_M, "fine-tuning on all images and labels")
+        taught = course.once_more(desk, online.encoder)
         encoder, head = taught.encoder, taught.classifier
     features_LF = desk.features(encoder, dataset.images[index_L])
     if head is None:

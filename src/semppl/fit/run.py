@@ -187,10 +187,16 @@ def _show(desk: Desk, found: Measured) -> None:
         )
 
 
+def as_measured(found: Measured, model: Model) -> bool:
+    """Whether the model is a network that was measured, so that it has not seen the validation labels."""
+    tuned = None if found.tuned is None else found.tuned.model
+    taught = None if found.course is None else found.course.kept
+    return any(each is not None and model.network.encoder is each.encoder for each in (tuned, taught))
+
+
 def _write(
     desk: Desk, run: RunDirectory, state: TrainState, found: Measured, words: str, model: Model
 ) -> None:
-    as_measured = found.tuned is not None and model.network.encoder is found.tuned.model.encoder
     content: dict[str, Any] = {
         "verdict": words,
         "protocol": protocol(desk, found),
@@ -198,7 +204,7 @@ def _write(
         "rows": [row.as_json() for row in found.rows],
         "numbers": [asdict(row.number) for row in found.rows],
         "model_decides_by": found.decides,
-        "model_has_seen_validation_labels": not as_measured,
+        "model_has_seen_validation_labels": not as_measured(found, model),
         "classes": list(desk.dataset.classes),
         "confusion": found.confusion,
         "finetuning": None if found.tuned is None else asdict(found.tuned.how),
