@@ -1,7 +1,7 @@
 from dataclasses import asdict, replace
 
 from semppl.config import Config
-from semppl.differing import FREE, decisive, differences, flat
+from semppl.differing import FREE, decisive, differences, digest_of, flat
 
 
 def test_differences_are_named_with_their_group():
@@ -13,6 +13,13 @@ def test_differences_are_named_with_their_group():
 def test_all_that_is_free_exists():
     assert set(flat(asdict(Config()))) >= FREE
     assert not FREE & decisive(Config()).keys()
+
+
+def test_the_digest_is_that_of_what_is_computed_whatever_the_seeds():
+    one = Config()
+    elsewhere = replace(one, seed=3, device="cpu", data=replace(one.data, split_seed=4))
+    assert digest_of(one) == digest_of(elsewhere)
+    assert digest_of(one) != digest_of(replace(one, method=replace(one.method, target_decay=0.99999996)))
 
 
 def test_flat_names():

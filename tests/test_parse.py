@@ -98,6 +98,12 @@ def test_no_words_ask_for_help(capsys):
 
 
 def test_rows_that_would_be_forgotten_are_refused():
-    with pytest.raises(UserError, match=r"^--rows is given twice"):
-        parse(["ablate", "own", "--rows", "method.k=2", "--rows", "method.k=3"])
+    for words in (
+        ["--rows", "method.k=2", "--rows", "method.k=3"],
+        ["--rows=method.k=2", "--rows=method.k=3"],
+    ):
+        with pytest.raises(UserError, match=r"^--rows is given twice"):
+            parse(["ablate", "own", *words])
+    with pytest.raises(UserError, match=r"^--per-class is given twice"):
+        parse(["ablate", "labels", "--per-class", "1", "--per-class", "2"])
     assert parse(["ablate", "own", "--rows", "method.k=2", "method.k=3"]).rows == ("method.k=2", "method.k=3")

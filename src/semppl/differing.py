@@ -1,7 +1,9 @@
 """Which values of a configuration decide on what is computed, and where two differ. No torch here."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from hashlib import sha256
 from typing import Any, Final
 
 from semppl.config import Config
@@ -43,6 +45,12 @@ def decisive(config: Config) -> dict[str, object]:
     # where masks lie may differ, whether there are any may not
     elsewhere = config.data.masks not in (None, "none", "own")
     return values | {"data.masks": "a folder"} if elsewhere else values
+
+
+def digest_of(config: Config) -> str:
+    """The same for what computes the same, whatever the seeds."""
+    values = {key: value for key, value in decisive(config).items() if key not in ("seed", "data.split_seed")}
+    return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

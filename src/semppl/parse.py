@@ -53,8 +53,11 @@ def parse(arguments: list[str]) -> object:
         descriptions={name: inspect.getdoc(kind) or "" for name, kind in documents.items()},
         prefix_names=False,
     )
-    if arguments.count("--rows") > 1:
-        raise UserError("--rows is given twice, and the last would win: all rows stand behind one --rows")
+    for flag in ("--rows", "--per-class"):
+        if sum(word == flag or word.startswith(f"{flag}=") for word in arguments) > 1:
+            raise UserError(
+                f"{flag} is given twice, and the last would win: put all values behind one {flag}"
+            )
     words = io.StringIO()
     try:
         with contextlib.redirect_stderr(words):

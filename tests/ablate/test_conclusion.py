@@ -14,6 +14,7 @@ from semppl.ablate.summary import Summary
 from semppl.ablate.table import applied
 from semppl.ablate.tables import build_table
 from semppl.core.errors import RunError
+from semppl.parse import parse
 from semppl.presets import digits
 from semppl.resolve import resolved
 
@@ -39,9 +40,9 @@ def test_tables_fit_into_80_columns_with_every_number_whole(table):
     assert "39.0 ± 27.0" in lines[0]
 
 
-def planned(tmp_path, base=BASE):
-    """The table parts with one seed."""
-    built = build_table("parts", base, ())
+def planned(tmp_path, base=BASE, table="parts", rows=()):
+    """A table with one seed."""
+    built = build_table(table, base, (), rows)
     grid = {}
     for row in built.rows:
         slug, config = applied(row, base)
@@ -73,6 +74,20 @@ def test_data_has_no_folder_of_the_machine_and_flags_are_those_that_a_row_change
     assert (found["failed"], found["versions"]) == ({}, ["torch 2"])
     assert json.loads((tmp_path / "kept" / "parts.json").read_text()) == json.loads(json.dumps(found))
     assert "written: " in out.getvalue()
+
+
+def test_changes_are_flags_that_pretrain_takes_with_all_their_digits(conclusion, tmp_path):
+    (tmp_path / "kept").mkdir()
+    rows = ("method.divide-by-positives=False", "method.target-decay=0.99999996", "net.mean=0.5 0.5 0.5")
+    found = conclusion(planned(tmp_path, table="own", rows=rows), {"default-seed0": SCORE}, {})
+    changes = [row["changes"] for row in found["rows"][1:]]
+    assert changes == [
+        "--method.no-divide-by-positives",
+        "--method.target-decay 0.99999996",
+        "--net.mean 0.5 0.5 0.5",
+    ]
+    config = parse(["pretrain", "digits", *" ".join(changes).split(), "--net.std", "1", "1", "1"]).config
+    assert (config.method.divide_by_positives, config.method.target_decay) == (False, 0.99999996)
 
 
 def test_without_a_score_nothing_is_written_or_shown(conclusion, tmp_path, out):

@@ -97,7 +97,9 @@ def test_a_base_without_semantic_positives_can_have_rows_too():
         ("method.k=many", "--method.k cannot be many"),
         ("method.tie=luck", "--method.tie cannot be luck"),
         ("optim.base-lr=nan", "--optim.base-lr is nan: it must be a finite number"),
-        ("data.split-seed=-1", "--data.split-seed is -1: it must be at least 0"),
+        ("data.split-seed=7", "leave data.split-seed out, seeds are those of --seeds"),
+        ("method.k=5 --method.alpha 0.3", "'5 --method.alpha 0.3' is more than a value"),
+        ("net.mean=0.5 --seed 9", "'0.5 --seed 9' is more than a value"),
     ],
 )
 def test_what_cannot_be_a_row_is_refused_with_its_words(words, said):

@@ -58,6 +58,7 @@ def begin(cell, dataset, **environment):
         ("method.k=5", "k-5"),
         ("method.positives=0", "positives-0"),
         ("data.labels-per-class=1", "labels-1"),
+        ("data.labels-per-class=3", "labels-3"),
         ("method.alpha=1,method.k=5", "alpha-1-k-5"),
         ("method.labels=given", "labels-given"),
     ],

@@ -89,9 +89,17 @@ def test_from_a_messy_folder_and_a_table_to_a_result(class_folders, tmp_path):
     )
 
 
-def test_the_model_of_all_images_goes_all_the_way(class_folders, tmp_path, monkeypatch):
-    monkeypatch.setattr(consistency, "affordable", lambda *_: 3)
+@pytest.mark.parametrize(("steps", "trainings"), [(3, 1), (6, 2)])
+def test_the_model_of_all_images_goes_all_the_way(class_folders, tmp_path, monkeypatch, steps, trainings):
+    monkeypatch.setattr(consistency, "affordable", lambda *_: steps)
     monkeypatch.setattr(consistency, "_FEWEST", 3)
+    teach, taught = consistency.teach, []
+
+    def teach_and_tell(*given, title, **flags):
+        taught.extend([title] if title else [])  # without one its speed is measured
+        return teach(*given, title=title, **flags)
+
+    monkeypatch.setattr(consistency, "teach", teach_and_tell)
     for module in (measure, verdict):
         monkeypatch.setattr(module, "chosen", lambda rows: rows[3])
     scales, final = [], stages.final_model
@@ -107,6 +115,10 @@ def test_the_model_of_all_images_goes_all_the_way(class_folders, tmp_path, monke
     assert scales == [(result["calibration"]["scale"], None)], "what was measured is applied"
     assert f"logits × {result['calibration']['scale']:.3g}, chosen on 3 labels as answered" in text
     assert (result["consistency"]["steps"], result["consistency"]["unlabelled_images"]) == (3, 24)
+    both = ["fine-tuning on all images", "fine-tuning on all images and labels"]
+    assert taught == both[:trainings]
+    assert result["consistency"]["trained_once"] == (trainings == 1)
+    assert result["model_has_seen_validation_labels"] == (trainings == 2)
     assert json.loads((out / "model" / "config.json").read_text())["decides"] == "fine-tuned on all images"
     assert len(table_of(out / "predictions.csv")) == 24
     assert "SemPPL, fine-tuned on all images" in (out / "report.html").read_text()

@@ -1,10 +1,8 @@
 """What is written and shown of a table, with the cells that are finished."""
 
-import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from semppl.ablate.settings import AblateFlags, labels_per_class
 from semppl.ablate.summary import SPARE, Summary, directions, headline, narrow_columns, narrow_lines
 from semppl.config import Config
 from semppl.core.counted import counted
-from semppl.differing import decisive
+from semppl.differing import decisive, digest_of
 from semppl.report.table.flags import setting_words
 from semppl.report.table.portable import everywhere
 from semppl.train.progress import print_table
@@ -47,7 +45,7 @@ def conclude(
     facts = Facts(
         command=command,
         configuration=everywhere(asdict(plan.base)),
-        sha256=_digest(plan.base),
+        sha256=digest_of(plan.base),
         main=main_values(plan.base),
         cells={key: cell.name for key, cell in plan.grid.items()},
         changes={row.name: _changes(plan, row.name) for row in plan.table.rows},
@@ -80,11 +78,6 @@ def _changes(plan: Plan, row: str) -> str:
     base, config = (decisive(each) for each in (plan.base, plan.grid[row, plan.seeds[0]].config))
     changed = [name for name in base if base[name] != config[name]]
     return shlex.join(word for name in changed for word in setting_words(name, config[name]))
-
-
-def _digest(base: Config) -> str:
-    values = {key: value for key, value in decisive(base).items() if key not in ("seed", "data.split_seed")}
-    return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def main_values(base: Config) -> str:

@@ -5,7 +5,7 @@ here.
 import contextlib
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from hashlib import sha256
@@ -24,6 +24,7 @@ AS_CONFIGURED: Final = "as configured"
 # what a folder's name may not hold everywhere
 _ODD: Final = re.compile(r"[^\w.+-]+")
 _DIGITS: Final = 6
+_SEEDS: Final = frozenset({"seed", "data.split_seed"})
 
 
 def own_table(base: Config, rows: Sequence[str]) -> Table:
@@ -64,9 +65,11 @@ def _change(pair: str, words: str, base: Config) -> Change:
         )
     if dotted not in known:
         raise UserError(f"--rows {words}: there is no value {name} in config.yaml{_perhaps(dotted, known)}")
-    if dotted in FREE | {"seed"}:
-        why = "seeds are those of --seeds" if dotted == "seed" else "it does not change what is computed"
+    if dotted in FREE | _SEEDS:
+        why = "seeds are those of --seeds" if dotted in _SEEDS else "it does not change what is computed"
         raise UserError(f"--rows {words}: leave {name} out, {why}")
+    if "--" in value:
+        raise UserError(f"--rows {words}: {value!r} is more than a value: changes are joined by commas")
     changed = _with(base, dotted, value, words)
     with said_with(words):
         check_numbers(changed)
@@ -74,7 +77,7 @@ def _change(pair: str, words: str, base: Config) -> Change:
     return Change(slug, lambda config: _with(config, dotted, value, words))
 
 
-def _perhaps(dotted: str, known: Sequence[str] | dict[str, object]) -> str:
+def _perhaps(dotted: str, known: Collection[str]) -> str:
     """The names that end alike, or nearly so."""
     last = dotted.rpartition(".")[2].lower()
     ends = {name.rpartition(".")[2]: name for name in known}

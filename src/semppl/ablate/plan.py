@@ -2,7 +2,6 @@
 trained.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -16,14 +15,14 @@ from rich.console import Console
 from semppl.ablate.cell import Cell, environment_of, score_of
 from semppl.ablate.copies import ADVICE, Copies
 from semppl.ablate.own import OWN, require_different, said_with
-from semppl.ablate.settings import PER_CLASS, TABLES, AblateFlags, labels_per_class
+from semppl.ablate.settings import TABLES, AblateFlags, labels_per_class
 from semppl.ablate.table import Row, Table, applied
 from semppl.ablate.tables import build_table
 from semppl.config import Config
 from semppl.core.errors import UserError
 from semppl.data.dataset import Dataset
 from semppl.data.splits import digest, split_table
-from semppl.differing import decisive
+from semppl.differing import decisive, digest_of
 from semppl.evaluate.exam import final_exam
 from semppl.train.objectives import build_objective
 from semppl.train.prepare import load_for, resolved_for
@@ -89,7 +88,7 @@ def plan_cells(config: Config, name: str, flags: AblateFlags, out: Path, dataset
     base = resolved_for(config, dataset)
     table = build_table(name, base, labels_per_class(flags), flags.rows)
     seeds = range(config.seed, config.seed + flags.seeds)
-    names = _papers_names(base, dataset) if name == OWN else {}
+    names = _papers_names(table, base, dataset) if name == OWN else {}
     grid = {}
     for seed in seeds:
         split = seed if config.data.split_seed is None else config.data.split_seed
@@ -97,7 +96,7 @@ def plan_cells(config: Config, name: str, flags: AblateFlags, out: Path, dataset
         for row in table.rows:
             with said_with(row.name) if name == OWN and row.changes else nullcontext():
                 slug, complete = _complete(row, of_seed, dataset)
-            slug = names.setdefault(_key(complete), slug) if name == OWN else slug
+            slug = names.setdefault(digest_of(complete), slug) if name == OWN else slug
             cell = f"{slug}-seed{seed}"
             grid[row.name, seed] = Cell(cell, complete, out / cell, len(dataset.labels_M))
     if name == OWN:
@@ -116,21 +115,15 @@ def _complete(row: Row, base: Config, dataset: Dataset) -> tuple[str, Config]:
     return slug, complete
 
 
-def _key(config: Config) -> str:
-    """The same for what computes the same, whatever the seed."""
-    values = decisive(config)
-    return json.dumps([values | {"seed": 0, "data.split_seed": 0}], sort_keys=True, default=str)
-
-
-def _papers_names(base: Config, dataset: Dataset) -> dict[str, str]:
+def _papers_names(own: Table, base: Config, dataset: Dataset) -> dict[str, str]:
     """Configuration → what the cells of the paper's tables are called: an own row that has one shares it."""
     names: dict[str, str] = {}
-    for table in TABLES:
+    counts = {applied(row, base)[1].data.labels_per_class for row in own.rows} - {None}
+    for table in TABLES.keys() - {OWN}:
         with suppress(UserError):  # not every configuration can have every table
-            rows = build_table(table, base, PER_CLASS).rows if table != OWN else ()
-            for row in rows:
+            for row in build_table(table, base, sorted(filter(None, counts))).rows:
                 slug, complete = _complete(row, base, dataset)
-                names.setdefault(_key(complete), slug)
+                names.setdefault(digest_of(complete), slug)
     return names
 
 

@@ -13,10 +13,11 @@ from semppl.ablate.copies import Copies
 from semppl.ablate.files import TableFiles
 from semppl.ablate.forecast import Measure, duration, forecast, seconds_per_step, seconds_to_start
 from semppl.ablate.places import Places
-from semppl.ablate.plan import Plan, Shelf, cells_of, foreign_cells, plan_cells
+from semppl.ablate.plan import Shelf, cells_of, foreign_cells, plan_cells
 from semppl.ablate.pool import End, Work, run_cells
 from semppl.ablate.settings import AblateFlags, check_flags, tables_of
 from semppl.ablate.sharing import sharing_advice
+from semppl.ablate.tables import ASKED_ROWS
 from semppl.ablate.work import work
 from semppl.config import Config
 from semppl.core.counted import counted
@@ -52,14 +53,11 @@ def run_ablate(
     copies, beside = Copies(flags.keep, out), [TableFiles(out, name) for name in names]
     files = [TableFiles(flags.keep, name, "--keep") for name in names] if flags.keep else beside
     with locked(out), copies.locked():
-        _require_room(out, files, overwrite=flags.overwrite)
+        _require_room(out, files, names, flags)
         shelf = Shelf(device, console)
         dataset = shelf.get(config)
         announce_data(dataset, console)
-        plans = [
-            _planned(plan_cells(config, name, flags, out, dataset), each, overwrite=flags.overwrite)
-            for name, each in zip(names, files, strict=True)
-        ]
+        plans = [plan_cells(config, name, flags, out, dataset) for name in names]
         cells = cells_of(plans)
         foreign = foreign_cells(plans, shelf, copies, overwrite=flags.overwrite)
         places = Places([*files, *beside], foreign, copies)
@@ -93,19 +91,14 @@ def run_ablate(
     return found
 
 
-def _require_room(out: Path, files: Sequence[TableFiles], *, overwrite: bool) -> None:
-    """Refuse a place where tables would be in somebody's way."""
+def _require_room(out: Path, files: Sequence[TableFiles], names: Sequence[str], flags: AblateFlags) -> None:
+    """Refuse a place where tables would be in somebody's way, or in that of one with other rows."""
     if (out / "config.yaml").exists():
         raise UserError(f"{out} is a run: choose another --out for the table and its cells")
-    for each in () if overwrite else files:
+    for name, each in () if flags.overwrite else zip(names, files, strict=True):
         each.require_ours()
-
-
-def _planned(plan: Plan, files: TableFiles, *, overwrite: bool) -> Plan:
-    """Refused where it would replace a table by one that lacks its rows."""
-    if not overwrite:
-        files.require_no_less([row.name for row in plan.table.rows])
-    return plan
+        if name in ASKED_ROWS:
+            each.require_no_less(ASKED_ROWS[name](flags))
 
 
 def _train(

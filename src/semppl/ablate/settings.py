@@ -43,7 +43,8 @@ class AblateFlags:
     """Put a small copy of each finished cell here, and the tables beside them: with these alone the same
     command writes the tables again and repeats no cell, on any machine."""
     overwrite: bool = False
-    """Replace cells that were made with another configuration; finished ones of this configuration stay."""
+    """Replace cells that were made with another configuration, and a page that has other rows; finished cells
+    of this configuration stay."""
     debug: bool = False
     """Show the traceback of an error."""
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from semppl.ablate.own import own_table
+from semppl.ablate.own import AS_CONFIGURED, OWN, own_table
+from semppl.ablate.settings import AblateFlags, labels_per_class
 from semppl.ablate.table import PSEUDO, Change, Row, Table
 from semppl.config import Config, required
 from semppl.core.errors import UserError
@@ -14,7 +15,7 @@ from semppl.core.errors import UserError
 
 def build_table(name: str, base: Config, per_class: Sequence[int], rows: Sequence[str] = ()) -> Table:
     """By name, from a resolved configuration."""
-    if name == "own":
+    if name == OWN:
         return own_table(base, rows)
     method = base.method
     if method.positives < 1 or method.alpha <= 0 or method.labels != "pseudo":
@@ -241,6 +242,13 @@ def with_name(per_class: int) -> str:
 def without_name(per_class: int) -> str:
     """The row beside it."""
     return f"{per_class} per class − semantic positives"
+
+
+ASKED_ROWS: Final[Mapping[str, Callable[[AblateFlags], list[str]]]] = {
+    "labels": lambda flags: [row.name for row in _labels(labels_per_class(flags)).rows],
+    OWN: lambda flags: [AS_CONFIGURED, *flags.rows],
+}
+"""Names of the rows of tables in which flags say which there are."""
 
 
 def _with_labels(count: int) -> Callable[[Config], Config]:

@@ -127,21 +127,21 @@ def _promised(
     truth_V = labels.labels_M[labels.choose_V]
     asked = {"choose": digest_of(labels.choose_V, truth_V)}
     truth_L, exact = labels.labels_M[labels.fit_L], subject.flags.sweep == "paper"
-    known: dict[tuple[int, Rates], float] = {}
+    # batches of more than all labels are batches of all: one training serves all sizes of them
+    alike = {setting: (images_per_step(len(labels.fit_L), setting[0]), setting[1]) for setting in sweep}
+    known: dict[Setting, float] = {}
 
     def score(setting: Setting) -> float:
-        """Batches of more than all labels are batches of all: one training serves all sizes of them."""
-        batch, rates = images_per_step(len(labels.fit_L), setting[0]), setting[1]
-        if (batch, rates) not in known:
-            known[batch, rates] = measured(setting)
-        return known[batch, rates]
+        if alike[setting] not in known:
+            known[alike[setting]] = measured(setting)
+        return known[alike[setting]]
 
     def measured(setting: Setting) -> float:
-        number = sweep.index(setting) + 1
+        number, of = len(known) + 1, len({*alike.values()})
         training = _training(labels.fit_L, truth_L, setting, epochs, exact=exact)
 
         def trained_and_asked() -> float:
-            model = _trained(subject, training, seed, f"fine-tuning {number}/{len(sweep)}")
+            model = _trained(subject, training, seed, f"fine-tuning {number}/{of}")
             return 100 * float(right_on(subject.desk, model, labels.choose_V, truth_V).float().mean())
 
         facts = _facts(subject, training, seed) | asked

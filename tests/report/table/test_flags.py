@@ -1,4 +1,4 @@
-from semppl.report.table.flags import as_words, changed_flags
+from semppl.report.table.flags import as_words, changed_flags, setting_words
 
 
 def test_flags_that_are_not_as_usual():
@@ -23,3 +23,11 @@ def test_words_of_a_command():
     assert as_words("epochs", 100.0) == ["--epochs", "100"]
     assert as_words("method.alpha", 0.2) == ["--method.alpha", "0.2"]
     assert as_words("data.test", None) == ["--data.test", "None"]
+
+
+def test_a_setting_that_may_be_left_open_takes_its_truth_as_a_value():
+    assert setting_words("method.same_view", False) == ["--method.same-view", "False"]
+    assert setting_words("method.divide_by_positives", False) == ["--method.no-divide-by-positives"]
+    assert setting_words("data.labels_per_class", 4) == ["--labels-per-class", "4"]
+    assert setting_words("data.split_seed", 4) == ["--data.split-seed", "4"]
+    assert setting_words("method.target_decay", 0.99999996) == ["--method.target-decay", "0.99999996"]
