@@ -96,8 +96,7 @@ def plan_cells(config: Config, name: str, flags: AblateFlags, out: Path, dataset
         for row in table.rows:
             with said_with(row.name) if name == OWN and row.changes else nullcontext():
                 slug, complete = _complete(row, of_seed, dataset)
-            slug = names.setdefault(digest_of(complete), slug) if name == OWN else slug
-            cell = f"{slug}-seed{seed}"
+            cell = f"{names.setdefault(digest_of(complete), slug)}-seed{seed}"
             grid[row.name, seed] = Cell(cell, complete, out / cell, len(dataset.labels_M))
     if name == OWN:
         require_different([(row.name, grid[row.name, seeds[0]].name) for row in table.rows])
@@ -119,7 +118,7 @@ def _papers_names(own: Table, base: Config, dataset: Dataset) -> dict[str, str]:
     """Configuration → what the cells of the paper's tables are called: an own row that has one shares it."""
     names: dict[str, str] = {}
     counts = {applied(row, base)[1].data.labels_per_class for row in own.rows} - {None}
-    for table in TABLES.keys() - {OWN}:
+    for table in filter(OWN.__ne__, TABLES):
         with suppress(UserError):  # not every configuration can have every table
             for row in build_table(table, base, sorted(filter(None, counts))).rows:
                 slug, complete = _complete(row, base, dataset)
