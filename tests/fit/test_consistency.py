@@ -28,6 +28,7 @@ class SlowClock:
 def _few_steps(monkeypatch):
     monkeypatch.setattr(consistency, "StepClock", SlowClock)
     monkeypatch.setattr(consistency, "_FEWEST", 2)
+    monkeypatch.setattr(consistency, "_FEWEST_ALONE", 2)
 
 
 def loud(desk):
@@ -60,19 +61,28 @@ def test_reading_and_all_trainings_take_as_long_as_allowed():
 
 def test_as_many_epochs_as_fit_within_450_or_those_of_evaluate():
     # 100 images a step, 16 steps an epoch
-    assert longest_plan(1600, 199) is None
-    assert (longest_plan(1600, 200).epochs, longest_plan(1600, 200).steps) == (12, 192)
-    assert longest_plan(1600, 320).epochs == 20
-    assert (longest_plan(1600, 10**6).epochs, longest_plan(1600, 10**6).steps) == (450, 7200)
+    assert longest_plan(1600, 199, 200) is None
+    assert (longest_plan(1600, 200, 200).epochs, longest_plan(1600, 200, 200).steps) == (12, 192)
+    assert (longest_plan(1600, 100, 100).epochs, longest_plan(1600, 100, 100).steps) == (6, 96)
+    assert longest_plan(1600, 320, 200).epochs == 20
+    assert (longest_plan(1600, 10**6, 200).epochs, longest_plan(1600, 10**6, 200).steps) == (450, 7200)
     # evaluate gives so few images 1,000 steps of 32
-    assert longest_plan(48, 10**6).epochs == 667
+    assert longest_plan(48, 10**6, 200).epochs == 667
 
 
 def test_less_than_an_epoch_is_none():
-    assert fewest_steps(1600) == 200
-    assert fewest_steps(1_000_000) == 1954  # of 512 images
-    assert longest_plan(1_000_000, 1953) is None
-    assert longest_plan(1_000_000, 1954).epochs == 1
+    assert fewest_steps(1600, 200) == 200
+    assert fewest_steps(1_000_000, 200) == 1954  # of 512 images
+    assert longest_plan(1_000_000, 1953, 200) is None
+    assert longest_plan(1_000_000, 1954, 200).epochs == 1
+
+
+def test_two_trainings_need_more_steps_each_than_one_alone(desk, online, monkeypatch):
+    asked = []
+    monkeypatch.setattr(consistency, "StepClock", SlowClock)
+    monkeypatch.setattr(consistency, "longest_plan", lambda *given: asked.append(given))
+    assert go(desk, online, 310_000.0) is None
+    assert asked == [(21, 154, 200), (21, 309, 100)]  # reading takes a little
 
 
 # left out
@@ -81,7 +91,7 @@ def test_less_than_an_epoch_is_none():
 def test_without_time_it_is_left_out_and_says_so(desk, online):
     desk = loud(desk)
     assert go(desk, online, 0.0) is None
-    words = "fine-tuned on all images: left out, too little time for 200 steps (0 fit)"
+    words = "fine-tuned on all images: left out, too little time for 100 steps (0 fit)"
     assert words in desk.console.file.getvalue()
 
 

@@ -93,6 +93,7 @@ def test_from_a_messy_folder_and_a_table_to_a_result(class_folders, tmp_path):
 def test_the_model_of_all_images_goes_all_the_way(class_folders, tmp_path, monkeypatch, steps, trainings):
     monkeypatch.setattr(consistency, "affordable", lambda *_: steps)
     monkeypatch.setattr(consistency, "_FEWEST", 3)
+    monkeypatch.setattr(consistency, "_FEWEST_ALONE", 3)
     teach, taught = consistency.teach, []
 
     def teach_and_tell(*given, title, **flags):

@@ -32,6 +32,8 @@ SURE: Final = EvaluateFlags.sure
 _SHARE: Final = 0.5
 _TRAININGS: Final = 2
 _FEWEST: Final = 200
+# of a training alone: more steps are worth more than the validation labels (docs/fit-measured.md)
+_FEWEST_ALONE: Final = 100
 # with 250 labels of CIFAR-10 they were two points better than 150 (docs/results/tuning.md)
 _MOST_EPOCHS: Final = 450
 # epochs of pre-training below which files are not read for it: reading them once may take as long as one
@@ -102,12 +104,11 @@ def taught(
     others = collect(desk, index_N, labels_M)
     each = _seconds_of_step(desk, encoder, others, index_N)
     steps = affordable(allowed, time.monotonic() - start, each)
-    twice = longest_plan(len(index_N), steps // _TRAININGS)
-    plan = twice or longest_plan(len(index_N), steps)
+    twice = longest_plan(len(index_N), steps // _TRAININGS, _FEWEST)
+    plan = twice or longest_plan(len(index_N), steps, _FEWEST_ALONE)
     if plan is None:
-        desk.say(
-            f"{ON_ALL}: left out, too little time for {fewest_steps(len(index_N)):,} steps ({steps:,} fit)"
-        )
+        fewest = fewest_steps(len(index_N), _FEWEST_ALONE)
+        desk.say(f"{ON_ALL}: left out, too little time for {fewest:,} steps ({steps:,} fit)")
         return None
     course = Course(plan, others, index_N)
     model = course.run(desk, encoder, labels_M, "fine-tuning on all images")
@@ -132,14 +133,14 @@ def affordable(allowed: float, spent: float, each: float) -> int:
     return max(int((allowed - spent) / each), 0)
 
 
-def fewest_steps(num_unlabelled: int) -> int:
-    """An epoch at least, and 200 steps."""
-    return max(make_plan(num_unlabelled, 1).steps, _FEWEST)
+def fewest_steps(num_unlabelled: int, fewest: int) -> int:
+    """An epoch at least, and so many."""
+    return max(make_plan(num_unlabelled, 1).steps, fewest)
 
 
-def longest_plan(num_unlabelled: int, steps: int) -> Plan | None:
+def longest_plan(num_unlabelled: int, steps: int, fewest: int) -> Plan | None:
     """Of at most so many steps; 450 epochs are enough, or those of evaluate where they are more."""
-    if steps < fewest_steps(num_unlabelled):
+    if steps < fewest_steps(num_unlabelled, fewest):
         return None
     usual = make_plan(num_unlabelled)
     epochs = min(steps * usual.unlabelled // num_unlabelled, max(usual.epochs, _MOST_EPOCHS))
