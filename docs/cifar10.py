@@ -19,13 +19,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from statistics import median_high
 from typing import Any
 
 import yaml
+from cifar10_pace import Command, Pace
 from cifar10_runs import Evaluation, Run, runs
 
 from semppl.parse import parse
@@ -68,18 +68,6 @@ def missing(run: Run, out: Path) -> list[Evaluation]:
     return [each for each in left if each.protocols]
 
 
-@dataclass(frozen=True)
-class Command:
-    """One process; those of one kind take as long for each of their epochs. A training that goes on is of
-    none, for it is not known how much of it is left.
-    """
-
-    arguments: list[str]
-    """Of semppl."""
-    kind: str
-    epochs: int
-
-
 def commands(run: Run, data: str, out: Path) -> list[Command]:
     """What is still to be done, in order."""
     path = out / run.name
@@ -92,27 +80,6 @@ def commands(run: Run, data: str, out: Path) -> list[Command]:
         Command(["pretrain", *train], "" if goes_on else run.kind, run.epochs),
         *(Command(["evaluate", str(path), *each.words()], each.kind, each.epochs) for each in todo),
     ]
-
-
-class Pace:
-    """How long commands took here, so that it can be said how long another one will take."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, dict[int, list[float]]] = {}
-
-    def note_(self, command: Command, seconds: float) -> None:
-        """By kind and epochs."""
-        if command.kind:
-            self._seen.setdefault(command.kind, {}).setdefault(command.epochs, []).append(seconds)
-
-    def expected(self, command: Command) -> float:
-        """Seconds; nothing is known of a kind that has not been seen. The longest of its kind count, for
-        their start matters least, and the middle one of them, for the first had to compile what others find.
-        """
-        if not (seen := self._seen.get(command.kind)):
-            return 0.0
-        longest = max(seen)
-        return command.epochs * median_high(seen[longest]) / longest
 
 
 class Workshop:

@@ -18,6 +18,7 @@ from semppl.config import Config
 from semppl.core.errors import UserError
 from semppl.core.numbers import check_numbers
 from semppl.differing import FREE, flat
+from semppl.report.table.flags import as_word
 
 OWN: Final = "own"
 AS_CONFIGURED: Final = "as configured"
@@ -68,7 +69,7 @@ def _change(pair: str, words: str, base: Config) -> Change:
     if dotted in FREE | _SEEDS:
         why = "seeds are those of --seeds" if dotted in _SEEDS else "it does not change what is computed"
         raise UserError(f"--rows {words}: leave {name} out, {why}")
-    if "--" in value:
+    if any(word.startswith("--") for word in value.split()):
         raise UserError(f"--rows {words}: {value!r} is more than a value: changes are joined by commas")
     changed = _with(base, dotted, value, words)
     with said_with(words):
@@ -87,7 +88,7 @@ def _perhaps(dotted: str, known: Collection[str]) -> str:
 
 def _plain(value: object) -> str:
     """A value as a part of a folder's name, another for each value."""
-    said = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    said = as_word(value)
     plain = _ODD.sub("_", said)
     return plain if plain == said else f"{plain}-{sha256(said.encode()).hexdigest()[:_DIGITS]}"
 

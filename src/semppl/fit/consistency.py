@@ -32,7 +32,7 @@ SURE: Final = EvaluateFlags.sure
 _SHARE: Final = 0.5
 _TRAININGS: Final = 2
 _FEWEST: Final = 200
-# of a training alone: more steps are worth more than the validation labels (docs/fit-measured.md)
+# of a training alone (docs/fit-measured.md)
 _FEWEST_ALONE: Final = 100
 # with 250 labels of CIFAR-10 they were two points better than 150 (docs/results/tuning.md)
 _MOST_EPOCHS: Final = 450

@@ -75,9 +75,9 @@ def chosen(rows: Sequence[Row]) -> Row:
 
     Only labels that one of the two alone has right tell them apart, so the exact test counts these: without
     a loss it takes four wins. One time in ten is less than a claim needs, for either choice may be wrong; and
-    more than a mere lead, for the usual way was better wherever it was measured, and the rates of fine-tuning
-    were chosen on the same labels. Where none is held out it is the linear one: nobody would see that a
-    longer training went wrong.
+    more than a mere lead, for the usual way was better nearly wherever it was measured, and the rates of
+    fine-tuning were chosen on the same labels. Where none is held out it is the linear one: nobody would see
+    that a longer training went wrong.
     """
     ours = {row.way: row for row in rows if row.name == OURS}
     usual = next(ours[way] for way in _USUAL if way in ours)

@@ -48,9 +48,9 @@ def as_words(name: str, value: object) -> list[str]:
     if isinstance(value, bool):
         return [f"{prefix}{'' if value else 'no-'}{last}"]
     values = value if isinstance(value, list | tuple) else [value]
-    return [f"{prefix}{last}", *map(_word, values)]
+    return [f"{prefix}{last}", *map(as_word, values)]
 
 
-def _word(value: object) -> str:
+def as_word(value: object) -> str:
     """Numbers as people write them."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
