@@ -15,6 +15,7 @@ from semppl.ablate.pool import End
 from semppl.ablate.run import count_steps, run_ablate
 from semppl.ablate.settings import AblateFlags
 from semppl.config import to_yaml
+from semppl.core.by_labels import NO_PICTURE
 from semppl.core.errors import RunError, UserError
 from semppl.train.interrupt import Interrupted
 from semppl.train.progress import StageProgress
@@ -381,20 +382,31 @@ def test_the_progress_goes_by_what_is_still_to_do(go, monkeypatch):
     assert seen == [(6, 36), (6, 30), (12, 30), (18, 30), (24, 30), (30, 30)]
 
 
-def test_the_learning_curve_is_drawn(go, tmp_path, npz):
+def test_the_learning_curve_is_drawn(go, tmp_path, npz, monkeypatch):
     with pytest.raises(UserError, match="y_hidden"):  # labels of this file are withheld already
         go("labels")
     config = replace(tiny_config("digits", device="cpu", batch_size=16), epochs=0.1)
-    run_ablate(
-        config,
-        "labels",
-        AblateFlags(per_class=(2, 1), out=tmp_path / "curve"),
-        Console(quiet=True),
-        work=stub_work,
-        measure=lambda *_: 0.5,
-        start=lambda: 0.0,
-    )
-    page = (tmp_path / "curve" / "labels.md").read_text()
+
+    def said():
+        console = Console(file=io.StringIO(), width=500)
+        run_ablate(
+            config,
+            "labels",
+            AblateFlags(per_class=(2, 1), out=tmp_path / "curve"),
+            console,
+            work=stub_work,
+            measure=lambda *_: 0.5,
+            start=lambda: 0.0,
+        )
+        return (tmp_path / "curve" / "labels.md").read_text(), console.file.getvalue()
+
+    monkeypatch.setattr("semppl.ablate.curve.drawable", lambda: False)
+    page, console = said()
+    assert "![" not in page
+    assert NO_PICTURE in console
+    monkeypatch.undo()
+    page, console = said()
+    assert NO_PICTURE not in console
     assert "![learning curve](labels.png)" in page
     assert (tmp_path / "curve" / "labels.png").stat().st_size > 1000
     names = {path.name for path in (tmp_path / "curve").iterdir() if path.is_dir()}

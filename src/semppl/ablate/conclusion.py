@@ -19,6 +19,7 @@ from semppl.ablate.plan import Plan
 from semppl.ablate.settings import AblateFlags, labels_per_class
 from semppl.ablate.summary import SPARE, Summary, directions, headline, narrow_columns, narrow_lines
 from semppl.config import Config
+from semppl.core.by_labels import NO_PICTURE
 from semppl.core.counted import counted
 from semppl.differing import decisive, digest_of
 from semppl.report.table.flags import setting_words
@@ -58,6 +59,8 @@ def conclude(
         show(summary, per_class, console)
         files.write(page(summary, facts), everything)
         console.print(f"written: {files.page} and {files.data.name}", highlight=False, soft_wrap=True)
+        if per_class and not drawn:
+            console.print(NO_PICTURE, highlight=False, markup=False, soft_wrap=True)
     return everything
 
 

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 from semppl.core.rundir import write_atomically
 
+NO_PICTURE: Final = "no picture was drawn, for there is no matplotlib: pip install 'semppl[plots]', and again"
 Point = tuple[float, float]
 """(mean, standard deviation over seeds)."""
 

@@ -4,9 +4,8 @@ import pytest
 from PIL import Image
 from tests.report.table.conftest import configured, numbers, outcome
 
-from semppl.core import by_labels
 from semppl.report.table.beside import Published
-from semppl.report.table.picture import draw_, drawable, lines, published_lines
+from semppl.report.table.picture import draw_, lines, published_lines, worth_drawing
 from semppl.report.table.sections import sections
 from semppl.report.table.settings import MADE_BY
 
@@ -215,10 +214,8 @@ def test_the_picture_has_ours_and_theirs_and_says_whose_it_is(made, tmp_path):
         assert image.info["Software"] == MADE_BY
 
 
-def test_nothing_to_draw(made, monkeypatch):
-    assert drawable(made)
-    assert not drawable(made[:1]), "one number of labels is no line"
+def test_nothing_to_draw(made):
+    assert worth_drawing(made)
+    assert not worth_drawing(made[:1]), "one number of labels is no line"
     other = type(made[1])(("other.npz", ""), made[1].labels, made[1].rows)
-    assert not drawable([made[0], other]), "two data sets"
-    monkeypatch.setattr(by_labels, "drawable", lambda: False)
-    assert not drawable(made), "no matplotlib"
+    assert not worth_drawing([made[0], other]), "two data sets"

@@ -11,6 +11,7 @@ from rich.console import Console
 from tests.report.conftest import bare_run, metrics_rows
 from tests.report.table.conftest import configured, long_rows, outcome, write_run
 
+from semppl.core.by_labels import NO_PICTURE
 from semppl.core.errors import RunError, UserError
 from semppl.report.run import run_report
 from semppl.report.settings import ReportFlags
@@ -225,15 +226,21 @@ def test_a_picture_where_there_are_several_numbers_of_labels(tmp_path, monkeypat
         text, _ = said([run], tmp_path / "a b.md", overwrite=overwrite)
         assert "\n\n![Accuracy by number of labels](a%20b.png)\n\n## 4,000 labels" in text
         assert (tmp_path / "a b.png").read_bytes().startswith(b"\x89PNG")
-    monkeypatch.setattr(module, "drawable", lambda _: False)
-    assert "![" not in said([run], tmp_path / "a b.md")[0]
+    monkeypatch.setattr(module, "drawable", lambda: False)
+    text, console = said([run], tmp_path / "a b.md")
+    assert "![" not in text
+    assert NO_PICTURE in console
     monkeypatch.undo()
-    assert "![" in said([run], tmp_path / "a b.md")[0], "a picture of ours is no stranger's"
+    text, console = said([run], tmp_path / "a b.md")
+    assert "![" in text, "a picture of ours is no stranger's"
+    assert NO_PICTURE not in console
     with pytest.raises(UserError, match="writes text, and a picture"):
         said([run], tmp_path / "a b.png", overwrite=True)
 
 
 def test_a_picture_that_will_not_be_drawn_is_in_nobodys_way(good, tmp_path):
     (tmp_path / "x.png").write_text("mine")
-    assert "![" not in said([good], tmp_path / "x.md")[0], "one number of labels needs none"
+    text, console = said([good], tmp_path / "x.md")
+    assert "![" not in text, "one number of labels needs none"
+    assert NO_PICTURE not in console
     assert (tmp_path / "x.png").read_text() == "mine"

@@ -7,7 +7,6 @@ from itertools import cycle
 from pathlib import Path
 from typing import Final
 
-from semppl.core import by_labels
 from semppl.core.by_labels import Line, Point, draw_lines_, point
 from semppl.core.counted import counted
 from semppl.report.table.beside import Published
@@ -137,10 +136,10 @@ def published_lines(published: Sequence[Published]) -> list[Line]:
     ]
 
 
-def drawable(sections: Sequence[Section]) -> bool:
+def worth_drawing(sections: Sequence[Section]) -> bool:
     """Not where there is no line, or several data sets."""
     data = {section.data for section in sections}
-    return len(data) == 1 and bool(lines(sections)) and by_labels.drawable()
+    return len(data) == 1 and bool(lines(sections))
 
 
 def draw_(path: Path, sections: Sequence[Section], published: Sequence[Published]) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from rich.console import Console
 
+from semppl.core.by_labels import NO_PICTURE, drawable
 from semppl.core.counted import counted
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import write_text
@@ -17,7 +18,7 @@ from semppl.report.table.beside import Published, read_published
 from semppl.report.table.keep import keep_, records_of
 from semppl.report.table.measure import Measurement, measured
 from semppl.report.table.page import Facts, table_page
-from semppl.report.table.picture import draw_, drawable
+from semppl.report.table.picture import draw_, worth_drawing
 from semppl.report.table.record import is_record
 from semppl.report.table.sections import Section, sections
 from semppl.report.table.settings import picture_beside, table_destination
@@ -57,7 +58,8 @@ def run_table(paths: Sequence[Path], flags: ReportFlags, console: Console) -> Pa
         published=published,
         problems=problems,
     )
-    picture = picture_beside(out, overwrite=flags.overwrite) if drawable(made) else None
+    worth = worth_drawing(made)
+    picture = picture_beside(out, overwrite=flags.overwrite) if worth and drawable() else None
     kept = _kept(runs, flags)
     try:
         if picture is not None:
@@ -71,6 +73,8 @@ def run_table(paths: Sequence[Path], flags: ReportFlags, console: Console) -> Pa
         console.print(plain(problem), highlight=False, soft_wrap=True)
     for line in kept:
         console.print(plain(line), highlight=False, soft_wrap=True)
+    if worth and picture is None:
+        console.print(NO_PICTURE, highlight=False, markup=False, soft_wrap=True)
     rows = sum(len(section.rows) for section in made)
     size = f"{counted(rows, 'row')}, {counted(len(made), 'section')}"
     console.print(plain(f"table: {out} ({size})"), highlight=False, soft_wrap=True)
