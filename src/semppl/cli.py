@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from semppl.ablate.settings import TABLES, not_joined, tables_of
 from semppl.config import Config
+from semppl.core.allocator import keep_freed_memory_
 from semppl.core.errors import Elsewhere, RunError, UserError
 from semppl.core.rundir import RunDirectory
 from semppl.fit.settings import FitSettings
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a verb and leave with its exit status: 0, 2 for the user's input, 1 for a failure while running."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     _let_odd_names_out()
+    keep_freed_memory_()
     try:
         _run(arguments)
     except Elsewhere:

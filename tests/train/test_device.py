@@ -5,7 +5,13 @@ from tests.conftest import tiny_config
 from semppl.config import DataConfig
 from semppl.core.cores import usable_cores
 from semppl.core.errors import UserError
-from semppl.train.device import choose_device, choose_workers, memory_for_pixels, require_precision
+from semppl.train.device import (
+    choose_device,
+    choose_workers,
+    memory_for_pixels,
+    memory_layout,
+    require_precision,
+)
 
 CPU = torch.device("cpu")
 
@@ -31,6 +37,13 @@ def test_training_on_the_cpu_leaves_it_some_cores():
 
 def test_pixels_take_a_quarter_of_the_memory_and_at_most_4_gib():
     assert 0 < memory_for_pixels(CPU) <= 2**32
+
+
+def test_channels_lie_last_where_that_is_fast(monkeypatch):
+    assert memory_layout(torch.device("cuda")) is torch.channels_last
+    for available, layout in ((True, torch.channels_last), (False, torch.contiguous_format)):
+        monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda answer=available: answer)
+        assert memory_layout(CPU) is layout
 
 
 def test_low_precision_is_for_gpus():

@@ -7,10 +7,12 @@ from tests.views.test_colour import adjust_brightness, adjust_colour, adjust_con
 from torch import Tensor
 
 from semppl.core.share import Share
+from semppl.views import photometric
 from semppl.views.colour import blur, normalise, solarise
 from semppl.views.photometric import (
     augment_at_once,
     augment_by_order,
+    augment_on_cpu,
     draw_photometric,
     finish,
     interpret,
@@ -255,6 +257,24 @@ def test_both_ways_give_the_same_views(changes):
     far = (one - other).abs() > 1e-4
     assert far.float().mean() < (1e-3 if view.solarise_by == "binarise" else 1e-9)
     assert one.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize(
+    ("threads", "side", "way"),
+    [
+        (1, 24, "at once"),
+        (1, 64, "by order"),
+        (2, 32, "at once"),
+        (2, 96, "by order"),
+        (4, 96, "at once"),
+    ],
+)
+def test_a_cpu_takes_the_way_that_was_faster(threads, side, way, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(photometric, "augment_at_once", lambda *given: "at once")
+    monkeypatch.setattr(photometric, "augment_by_order", lambda *given: "by order")
+    draws = draw_photometric(View(size=side, min_area=0.1), 128, _generator(), torch.device("cpu"))
+    assert augment_on_cpu(torch.empty(128, 3, side, side), draws, _ZERO, _ONE) == way
 
 
 def test_parts_that_drew_the_same_number_still_have_places_of_their_own():

@@ -18,6 +18,7 @@ from semppl.core.errors import UserError
 from semppl.core.rundir import write_atomically, write_text
 from semppl.deploy.network import Architecture, Network
 from semppl.evaluate.bank import LabelledBank
+from semppl.train.device import memory_layout
 from semppl.views.preprocessing import CROPS, Preprocessing
 
 R = TypeVar("R")
@@ -45,8 +46,8 @@ class Model:
         return self.network.classes
 
     def to(self, device: torch.device) -> "Model":
-        """Move its network; the bank stays where it is."""
-        self.network.to(device)
+        """Move its network, laid out as is fast there; the bank stays where it is."""
+        self.network.to(device).to(memory_format=memory_layout(device))
         return self
 
 

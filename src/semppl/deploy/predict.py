@@ -25,7 +25,7 @@ from semppl.deploy.model import Model, load_model
 from semppl.deploy.teach import read_labels, taught
 from semppl.evaluate.bank import TEMPERATURE, Answer
 from semppl.evaluate.features import whole_batches
-from semppl.train.device import choose_device
+from semppl.train.device import choose_device, memory_layout
 from semppl.train.progress import StageProgress
 
 NEAREST: Final = 3
@@ -153,10 +153,11 @@ def predict_folder(
     """
     if out is not None:
         _check_place(out, overwrite=overwrite)
+    place = choose_device(device)
     if labels is None:
-        model = load_model(model_folder).to(choose_device(device))
+        model = load_model(model_folder).to(place)
     else:
-        network = load(model_folder, choose_device(device))
+        network = load(model_folder, place).to(memory_format=memory_layout(place))
         model = taught(network, read_labels(images, labels, workers), workers=workers, console=console)
     files, bad = _found(images, workers)
     damaged: set[str] = set()

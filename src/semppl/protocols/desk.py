@@ -27,8 +27,8 @@ from semppl.evaluate.linear import LinearFit, fit_linear
 from semppl.protocols.feeding import examples_of
 from semppl.protocols.sharing import shared_out
 from semppl.protocols.store import FeatureStore
-from semppl.train.build import build_views, choose_speed, memory_layout, normalisation, uses_bf16
-from semppl.train.device import choose_workers, memory_for_pixels
+from semppl.train.build import build_views, choose_speed, normalisation, uses_bf16
+from semppl.train.device import choose_workers, memory_for_pixels, memory_layout
 from semppl.train.progress import StageProgress
 from semppl.train.ranks import ALONE, Ranks
 from semppl.views.colour import normalise

@@ -31,8 +31,8 @@ from semppl.evaluate.teaching import Classified, Pair, Pairs, Teaching, create_s
 from semppl.protocols.desk import Desk
 from semppl.protocols.feeding import examples_of
 from semppl.protocols.hard import Harden, hard_view, hardening
-from semppl.train.build import choose_speed, compiled, memory_layout
-from semppl.train.device import memory_for_pixels
+from semppl.train.build import choose_speed, compiled
+from semppl.train.device import memory_for_pixels, memory_layout
 from semppl.train.feed import Feed
 from semppl.train.progress import StageProgress
 from semppl.views.easy import shift

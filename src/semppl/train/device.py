@@ -31,6 +31,12 @@ def require_precision(precision: str, device: torch.device) -> None:
         raise UserError("--precision bf16 is for GPUs: on a CPU gradients of tiny maps are not always finite")
 
 
+def memory_layout(device: torch.device) -> torch.memory_format:
+    """Of images and convolutions: channels last, which oneDNN, too, is faster with (docs/performance.md)."""
+    by_pixel = device.type == "cuda" or torch.backends.mkldnn.is_available()
+    return torch.channels_last if by_pixel else torch.contiguous_format
+
+
 def wait_for(device: torch.device) -> None:
     """Until its steps are done; batches that are made beside them go on."""
     if device.type == "cuda":
