@@ -1,11 +1,20 @@
 import math
+from itertools import product
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semppl.method.losses import contrastive, log_sum, negative_logits, pair_logits
+from semppl.method.losses import (
+    all_pairs_pay,
+    contrastive,
+    entry_negative_logits,
+    log_sum,
+    negative_logits,
+    pair_logits,
+)
+from semppl.method.negatives import draw_negatives
 
 
 def unit(*shape, seed=0):
@@ -32,6 +41,33 @@ def test_logits_are_scalar_products_over_the_temperature_of_every_pair_of_views(
                 for n in range(2):
                     expected = dot(anchors[i, m], keys[j, negatives[m, n]]) / 0.2
                     assert negative[i, j, m, n].item() == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(("num_images", "dim"), [(5, 4), (5, 40)])
+def test_negatives_are_the_same_whether_they_are_gathered_or_chosen_from_all_pairs(num_images, dim):
+    anchors, keys = unit(3, num_images, dim, seed=1), unit(2, num_images, dim, seed=2)
+    entries = unit(3, 2, 2, num_images, dim, seed=3)
+    negatives = draw_negatives(num_images, 3, torch.Generator().manual_seed(4))
+    assert all_pairs_pay(len(anchors), keys, negatives) == (dim == 40)
+    assert all_pairs_pay(4, anchors, negatives) == (dim == 40)
+    found = negative_logits(anchors, keys, negatives, 0.2)
+    of_entries = entry_negative_logits(entries, anchors, negatives, 0.2)
+    assert found.shape == (3, 2, num_images, 3)
+    assert of_entries.shape == (3, 2, 2, num_images, 3)
+    for i, j, m, n in product(range(3), range(2), range(num_images), range(3)):
+        other = negatives[m, n]
+        expected = dot(anchors[i, m], keys[j, other]) / 0.2
+        assert found[i, j, m, n].item() == pytest.approx(expected, abs=1e-5)
+        for p in range(2):
+            expected = dot(entries[i, j, p, m], anchors[i, other]) / 0.2
+            assert of_entries[i, j, p, m, n].item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_all_pairs_of_images_are_not_made_where_they_are_more_numbers_than_keys_of_negatives():
+    keys, negatives = torch.empty(4, 4096, 256), torch.empty(4096, 10, dtype=torch.long)
+    assert not all_pairs_pay(6, keys, negatives)  # the paper's step
+    assert not all_pairs_pay(1, keys, negatives[:, :0])  # none at all
+    assert not all_pairs_pay(1, torch.empty(2, 5, 40, device="meta"), torch.empty(5, 3))
 
 
 def test_contrastive_by_hand():

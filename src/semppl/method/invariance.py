@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from semppl.method.losses import negative_logits, pair_logits
+from semppl.method.losses import entry_logits, entry_negative_logits, negative_logits, pair_logits
 from semppl.method.positives import Positives
 
 StopGradient = Literal["entropy_only", "teacher", "none"]
@@ -79,8 +79,8 @@ def semantic_partner(
             raise ValueError("semantic_partner 'store' needs a queue with keep_predictions=True")
         entries_AVPBD = positives.predictions_AVPBD
     return log_distribution(
-        torch.einsum("avpbd,abd->avpb", entries_AVPBD, own_ABD) / temperature,
-        torch.einsum("avpbd,abnd->avpbn", entries_AVPBD, own_ABD[:, negatives_BN]) / temperature,
+        entry_logits(own_ABD, entries_AVPBD, temperature),
+        entry_negative_logits(entries_AVPBD, own_ABD, negatives_BN, temperature),
     )
 
 

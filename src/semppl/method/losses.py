@@ -22,7 +22,38 @@ def negative_logits(
     anchors_ABD: Tensor, keys_VBD: Tensor, negatives_BN: Tensor, temperature: float
 ) -> Tensor:
     """⟨anchor, key of each of its negatives⟩/τ for every pair of views: [A, V, B, N]."""
+    if all_pairs_pay(len(anchors_ABD), keys_VBD, negatives_BN):
+        cosines_AVBB = torch.einsum("abd,vcd->avbc", anchors_ABD, keys_VBD)
+        return of_negatives(cosines_AVBB, negatives_BN) / temperature
     return torch.einsum("abd,vbnd->avbn", anchors_ABD, keys_VBD[:, negatives_BN]) / temperature
+
+
+def entry_negative_logits(
+    entries_AVPBD: Tensor, keys_ABD: Tensor, negatives_BN: Tensor, temperature: float
+) -> Tensor:
+    """⟨queue entry drawn for an anchor, key of each of its negatives⟩/τ: [A, V, P, B, N]."""
+    _, num_views, num_positives, _, _ = entries_AVPBD.shape
+    if all_pairs_pay(num_views * num_positives, keys_ABD, negatives_BN):
+        cosines_AVPBB = torch.einsum("avpbd,acd->avpbc", entries_AVPBD, keys_ABD)
+        return of_negatives(cosines_AVPBB, negatives_BN) / temperature
+    return torch.einsum("avpbd,abnd->avpbn", entries_AVPBD, keys_ABD[:, negatives_BN]) / temperature
+
+
+def all_pairs_pay(vectors: int, keys_VBD: Tensor, negatives_BN: Tensor) -> bool:
+    """Whether it is quicker to multiply so many vectors of each image with the keys of all images, and to
+    choose: where these are fewer numbers than the keys of its negatives would be.
+
+    On two CPU cores with 512 images and 128 negatives it is ten times as fast (docs/performance.md). On a GPU
+    it has not been measured, and is not done.
+    """
+    num_images, dim = keys_VBD.shape[1:]
+    fewer = vectors * num_images <= negatives_BN.shape[1] * dim
+    return fewer and keys_VBD.device.type == "cpu"
+
+
+def of_negatives(pairs_XBB: Tensor, negatives_BN: Tensor) -> Tensor:
+    """Those of all pairs of images that are pairs of an image and its negatives: [..., B, N]."""
+    return pairs_XBB.gather(-1, negatives_BN.expand(*pairs_XBB.shape[:-2], -1, -1))
 
 
 def log_sum(logits_N: Tensor) -> Tensor:
