@@ -83,6 +83,8 @@ def test_a_queue_and_a_length_of_the_papers_tables_are_shared_by_own_rows(make):
     [
         (("method.negatives=None",), "^--rows method.negatives=None changes nothing"),
         (("data.masks=None",), "^--rows data.masks=None changes nothing"),
+        # the recipe has it
+        (("views.min-area=0.2",), "^--rows views.min-area=0.2 changes nothing"),
         (
             ("method.k=2,method.alpha=1", "method.alpha=1,method.k=2"),
             "^--rows method.alpha=1,method.k=2 is the same as method.k=2,method.alpha=1",

@@ -36,6 +36,19 @@ def test_the_minutes_become_epochs(given, monkeypatch):
     assert lines[-1].startswith("1 epoch is few: ")
 
 
+def test_the_peak_of_the_rate_is_that_of_the_batch_which_fits(given, monkeypatch):
+    tried = []
+
+    def halved(config, *_, **__):
+        tried.append(config.batch_size)
+        return Estimate(batch_size=config.batch_size // 2, seconds_per_step=0.5)
+
+    monkeypatch.setattr(plan, "estimate", halved)
+    config, _ = planned(*given, CPU, minutes=10)
+    assert (tried, config.batch_size) == ([4], 2)
+    assert config.optim.base_lr * config.batch_size / 256 == pytest.approx(0.002)
+
+
 def test_the_step_that_is_timed_has_the_queue_of_the_run(given, monkeypatch):
     tried = []
 

@@ -34,11 +34,11 @@ def own_table(base: Config, rows: Sequence[str]) -> Table:
     return Table(OWN, "Own rows", made, "")
 
 
-def require_different(cells: Sequence[tuple[str, str]]) -> None:
-    """Refuse rows that compute what another one does: (row, its cell), as they come."""
+def require_different(rows: Sequence[tuple[str, str]]) -> None:
+    """Refuse rows that compute what another one does: (row, what it computes), as they come."""
     seen: dict[str, str] = {}
-    for row, cell in cells:
-        if (other := seen.setdefault(cell, row)) != row:
+    for row, computed in rows:
+        if (other := seen.setdefault(computed, row)) != row:
             same = "changes nothing" if other == AS_CONFIGURED else f"is the same as {other}"
             raise UserError(f"--rows {row} {same}: leave it out, the table has such a row")
 

@@ -18,12 +18,13 @@ from semppl.ablate.own import OWN, require_different, said_with
 from semppl.ablate.settings import TABLES, AblateFlags, labels_per_class
 from semppl.ablate.table import Row, Table, applied
 from semppl.ablate.tables import build_table
-from semppl.config import Config
+from semppl.config import Config, ViewsConfig
 from semppl.core.errors import UserError
 from semppl.data.dataset import Dataset
 from semppl.data.splits import digest, split_table
 from semppl.differing import decisive, digest_of
 from semppl.evaluate.exam import final_exam
+from semppl.train.build import build_views
 from semppl.train.objectives import build_objective
 from semppl.train.prepare import load_for, resolved_for
 from semppl.train.resume import require_same_run
@@ -99,7 +100,7 @@ def plan_cells(config: Config, name: str, flags: AblateFlags, out: Path, dataset
             cell = f"{names.setdefault(digest_of(complete), slug)}-seed{seed}"
             grid[row.name, seed] = Cell(cell, complete, out / cell, len(dataset.labels_M))
     if name == OWN:
-        require_different([(row.name, grid[row.name, seeds[0]].name) for row in table.rows])
+        require_different([(row.name, _computed(grid[row.name, seeds[0]].config)) for row in table.rows])
     return Plan(table, base, seeds, grid)
 
 
@@ -112,6 +113,11 @@ def _complete(row: Row, base: Config, dataset: Dataset) -> tuple[str, Config]:
     except ValueError as error:
         raise UserError(str(error)) from error
     return slug, complete
+
+
+def _computed(config: Config) -> str:
+    """The same for what computes the same: views count as they are made, not as they are asked for."""
+    return f"{build_views(config.views)} {digest_of(replace(config, views=ViewsConfig()))}"
 
 
 def _papers_names(own: Table, base: Config, dataset: Dataset) -> dict[str, str]:

@@ -50,12 +50,12 @@ def planned(
         imbalance=_imbalance(dataset),
         fitting=partial(fitting_size, config.net.encoder or ""),
     )
-    fixed = config.batch_size is not None
-    config = choose_votes(choose_network(config, facts))
+    config = choose_votes(config)
     # a step takes as long as its queue is, which does not depend on the number of epochs
-    tried = choose_queue(replace(config, epochs=config.epochs or 1.0), facts)
-    found = estimate(tried, dataset, device, fixed_batch=fixed)
-    config = replace(config, batch_size=found.batch_size)
+    tried = choose_queue(replace(choose_network(config, facts), epochs=config.epochs or 1.0), facts)
+    found = estimate(tried, dataset, device, fixed_batch=config.batch_size is not None)
+    # the rate is that of the batch which fits
+    config = choose_network(replace(config, batch_size=found.batch_size), facts)
     if not config.epochs:
         budget = minutes * PRETRAINING_SHARE
         epochs = epochs_for(budget, found.seconds_per_step, found.batch_size, facts.num_images)
