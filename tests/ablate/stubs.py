@@ -7,6 +7,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+from tests.blocks import six_blocks
+
 from semppl.ablate.cell import PROTOCOLS, Cell, evaluation_flags
 from semppl.config import Config
 from semppl.core.errors import UserError
@@ -55,6 +57,8 @@ def live(cell: Cell, slot: int, jobs: int) -> None:
     if kind == "long":
         _wait(cell)
     (cell.path / "done").write_text(f"{slot} {jobs} {os.getpgrp()}")
+    if kind == "heavy":
+        (cell.path / "blocks").write_text(" ".join(map(str, six_blocks())))
 
 
 def _wait(cell: Cell) -> None:

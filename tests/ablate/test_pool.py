@@ -1,4 +1,5 @@
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -6,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
 from tests.ablate.stubs import live, make_cell
 
 from semppl.ablate.pool import noted, run_cells
@@ -56,6 +58,12 @@ def test_each_cell_has_a_process_and_a_group_of_its_own_and_a_failure_stops_no_o
         groups.add(group)
     assert slots <= {0, 1}
     assert len(groups) == 3
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+def test_the_process_of_a_cell_keeps_the_memory_that_it_frees(tmp_path):
+    go([make_cell(tmp_path, "heavy-1")], jobs=1)
+    assert (tmp_path / "heavy-1" / "blocks").read_text() == "0 96"
 
 
 def test_a_place_is_made_ready_when_its_turn_comes_and_one_that_cannot_be_is_a_failure(tmp_path):

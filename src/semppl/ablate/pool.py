@@ -21,6 +21,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Final
 
 from semppl.ablate.cell import Cell
+from semppl.core.allocator import keep_freed_memory_
 from semppl.core.errors import RunError, UserError
 from semppl.train.interrupt import SIGNALS, Interrupted
 
@@ -168,6 +169,7 @@ def _live(cell: Cell, work: Work, slot: int, jobs: int, words: Connection) -> No
     """The process of a cell."""
     _leave_group()
     _follow_parent()
+    keep_freed_memory_()
     try:
         work(cell, slot, jobs)
     except Interrupted as error:
