@@ -201,6 +201,12 @@ def _report(places: Sequence[Path]) -> list[str]:
     return ["report", *map(os.path.relpath, places), "--table", page, "--beside", beside]
 
 
+def chosen_from(plan: Sequence[Run], names: Sequence[str]) -> list[Run]:
+    """Those with such names, in the order of the names; those of one name in the order of the plan."""
+    found = {run.name: run for name in names for run in plan if fnmatchcase(run.name, name)}
+    return list(found.values())
+
+
 def print_commands(chosen: Sequence[Run], data: str, out: Path) -> None:
     """For reading, and for whoever would rather run them one by one."""
     for run in chosen:
@@ -245,7 +251,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("data", help="CIFAR-10 as an npz file: see docs/reproduce.md")
     parser.add_argument("--out", type=Path, default=Path("runs/cifar10"), help="for the run directories")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
-    parser.add_argument("--only", nargs="+", default=["*"], help="names of runs, * for any letters")
+    parser.add_argument(
+        "--only", nargs="+", default=["*"], help="names of runs, in this order; * for any letters"
+    )
     parser.add_argument("--minutes", type=float, default=math.inf, help="stop after so many")
     parser.add_argument(
         "--whole",
@@ -255,7 +263,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--list", action="store_true", help="print all commands, and run nothing")
     parser.add_argument("--left", action="store_true", help="print what is still to be made, and run nothing")
     flags = parser.parse_args(words)
-    chosen = [run for run in runs() if any(fnmatchcase(run.name, each) for each in flags.only)]
+    chosen = chosen_from(list(runs()), flags.only)
     if flags.jobs < 1 or not flags.minutes >= 0:
         parser.error("--jobs must be at least 1, and --minutes at least 0")
     if flags.whole and math.isinf(flags.minutes):

@@ -311,6 +311,18 @@ def test_what_is_left_is_said_by_run_and_result(script, one, out, made, monkeypa
     ]
 
 
+def test_runs_come_in_the_order_of_their_names(script, grid):
+    plan = list(grid.runs())
+    names = ["semppl-250-wrn-*", "*-wrn-*", "relicv2-quick-seed0", "*-wrn-*"]
+    assert [run.name for run in script.chosen_from(plan, names)] == [
+        "semppl-250-wrn-short-seed0",
+        "semppl-4000-wrn-short-seed0",
+        "semppl-40-wrn-short-seed0",
+        "relicv2-quick-seed0",
+    ]
+    assert script.chosen_from(plan, ["*"]) == plan
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_where_nothing_may_be_half_done_only_what_fits_begins(script, one, out, made, monkeypatch, whole):
     clock = SimpleNamespace(now=0.0)
