@@ -92,6 +92,8 @@ def test_a_queue_and_a_length_of_the_papers_tables_are_shared_by_own_rows(make):
         (("method.k=2", "method.k=02"), "^--rows method.k=02 is the same as method.k=2"),
         (("method.minimum-votes=5",), "^--rows method.minimum-votes=5: "),
         (("method.stop-gradient=teacher",), "^--rows method.stop-gradient=teacher: "),
+        (("views.min-area=2",), "^--rows views.min-area=2: .* areas from 2.0 to 1.0 cannot be cut"),
+        (("views.flip=1.5",), "^--rows views.flip=1.5: flip is a probability"),
     ],
 )
 def test_rows_that_cannot_be_are_refused_before_anything_is_trained(make, rows, said):

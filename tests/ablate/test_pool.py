@@ -63,7 +63,9 @@ def test_each_cell_has_a_process_and_a_group_of_its_own_and_a_failure_stops_no_o
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
 def test_the_process_of_a_cell_keeps_the_memory_that_it_frees(tmp_path):
     go([make_cell(tmp_path, "heavy-1")], jobs=1)
-    assert (tmp_path / "heavy-1" / "blocks").read_text() == "0 96"
+    mapped, kept_mb = map(int, (tmp_path / "heavy-1" / "blocks").read_text().split())
+    assert mapped == 0
+    assert kept_mb > 80  # of 96: what was free before may serve, too
 
 
 def test_a_place_is_made_ready_when_its_turn_comes_and_one_that_cannot_be_is_a_failure(tmp_path):

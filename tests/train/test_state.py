@@ -58,9 +58,9 @@ def test_a_checkpoint_holds_everything(npz, tmp_path, method):
 def test_buffers_lie_in_memory_as_the_weights_of_this_device_do(npz, optimiser):
     optim = OptimConfig(name=optimiser, base_lr=0.01)
     one, other = training(npz, optim=optim), training(npz, optim=optim)
-    train_step_(one.state, one.feed(0), one.plan)
     # as on a CPU without oneDNN
     one.state.online.to(memory_format=torch.contiguous_format)
+    train_step_(one.state, one.feed(0), one.plan)
     other.state.load_state_dict_(one.state.state_dict())
     laid_out = 0
     for weight, buffers in other.state.optimizer.state.items():

@@ -266,7 +266,8 @@ def test_both_ways_give_the_same_views(changes):
         (1, 64, "by order"),
         (2, 32, "at once"),
         (2, 96, "by order"),
-        (4, 96, "at once"),
+        (16, 32, "at once"),
+        (16, 96, "by order"),
     ],
 )
 def test_a_cpu_takes_the_way_that_was_faster(threads, side, way, monkeypatch):

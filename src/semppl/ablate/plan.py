@@ -108,8 +108,9 @@ def _complete(row: Row, base: Config, dataset: Dataset) -> tuple[str, Config]:
     """A row's part of its cell's name, and its configuration, of which nothing is open or impossible."""
     slug, changed = applied(row, base)
     complete = resolved_for(changed, dataset)
-    try:
-        build_objective(complete.method)  # some values only training would refuse
+    try:  # some values only training would refuse
+        build_objective(complete.method)
+        build_views(complete.views)
     except ValueError as error:
         raise UserError(str(error)) from error
     return slug, complete

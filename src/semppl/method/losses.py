@@ -4,8 +4,13 @@ Shapes: A anchor views, V target views, P positives, B images, N negatives, D di
 φ(a, b) = τ exp(⟨a, b⟩/τ): its leading τ cancels in every ratio, so a term is a softmax of ⟨a, b⟩/τ.
 """
 
+from typing import Final
+
 import torch
 from torch import Tensor
+
+# so many products cost no more than to gather one key of 128 numbers and more, on one core and on two
+_PAIRS_PER_NEGATIVE: Final = 64
 
 
 def pair_logits(anchors_ABD: Tensor, keys_VBD: Tensor, temperature: float) -> Tensor:
@@ -41,14 +46,13 @@ def entry_negative_logits(
 
 def all_pairs_pay(vectors: int, keys_VBD: Tensor, negatives_BN: Tensor) -> bool:
     """Whether it is quicker to multiply so many vectors of each image with the keys of all images, and to
-    choose: where these are fewer numbers than the keys of its negatives would be.
+    choose, than to gather the keys of its negatives, and no more numbers (docs/performance.md has where).
 
-    On two CPU cores with 512 images and 128 negatives it is ten times as fast (docs/performance.md). On a GPU
-    it has not been measured, and is not done.
+    On a GPU it has not been measured, and is not done.
     """
     num_images, dim = keys_VBD.shape[1:]
-    fewer = vectors * num_images <= negatives_BN.shape[1] * dim
-    return fewer and keys_VBD.device.type == "cpu"
+    quicker = vectors * num_images <= negatives_BN.shape[1] * min(dim, _PAIRS_PER_NEGATIVE)
+    return quicker and keys_VBD.device.type == "cpu"
 
 
 def of_negatives(pairs_XBB: Tensor, negatives_BN: Tensor) -> Tensor:

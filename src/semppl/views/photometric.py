@@ -3,11 +3,11 @@
 Shapes: B images, 3 channels, s×s pixels in [0, 1]. The operators and their order are BYOL's: jitter (its four
 parts in a random order for each image) → grey → blur → solarise → clip → normalise.
 
-There are two ways to the same views, one for each kind of machine; a test holds them against each other.
-`augment_at_once` has fixed shapes and no branch that depends on a draw, so it can be compiled into a few
-passes over the pixels and recorded in a CUDA graph. `augment_by_order` takes images with the same order of
-jitter together and does only what was drawn for them, a few images at a time, so that they stay in a CPU's
-cache: at 96 px on two cores four times as fast as torchvision's image by image (docs/performance.md).
+There are two ways to the same views; a test holds them against each other. `augment_at_once` has fixed shapes
+and no branch that depends on a draw, so it can be compiled into a few passes over the pixels and recorded in
+a CUDA graph; a CPU takes it for small images. `augment_by_order` takes images with the same order of jitter
+together and does only what was drawn for them, a few images at a time, so that they stay in a CPU's cache: at
+96 px on two cores four times as fast as torchvision's image by image (docs/performance.md).
 """
 
 from collections.abc import Callable, Iterator
@@ -36,7 +36,8 @@ from semppl.views.recipe import View
 # images that stay in the cache together
 _GROUP: Final = 16
 # measured on one core and on two, with colours, at 16 to 96 px: nanoseconds for a pixel of `augment_at_once`,
-# which all threads share, and of `augment_by_order`, which has one thread, and what its many calls cost
+# which threads share, and of `augment_by_order`, whose groups are too small for that, and what its calls cost
+_MEASURED_THREADS: Final = 2
 _AT_ONCE: Final = 68.0
 _BY_ORDER: Final = 18.5
 _CALLS: Final = 5e6
@@ -128,9 +129,9 @@ def interpret(draws: Draws) -> Parameters:
 
 
 def augment_on_cpu(crops_B3ss: Tensor, draws: Draws, mean_3: Tensor, std_3: Tensor) -> Tensor:
-    """Whichever way is faster for so many pixels and threads."""
-    num_pixels = crops_B3ss[:, 0].numel()
-    at_once = num_pixels * _AT_ONCE / torch.get_num_threads() < _CALLS + num_pixels * _BY_ORDER
+    """Whichever way is faster for so many pixels and threads; more than two were not measured."""
+    num_pixels, num_threads = crops_B3ss[:, 0].numel(), min(torch.get_num_threads(), _MEASURED_THREADS)
+    at_once = num_pixels * _AT_ONCE / num_threads < _CALLS + num_pixels * _BY_ORDER
     return (augment_at_once if at_once else augment_by_order)(crops_B3ss, draws, mean_3, std_3)
 
 
