@@ -36,6 +36,7 @@ def test_steps_and_rates():
     assert c.total_steps(1_281_167) == 93_835
     assert c.peak_lr == pytest.approx(4.8)
     assert Config(epochs=0.001, batch_size=8).total_steps(10) == 1
+    assert [c.steps_of(epochs, 40_960) for epochs in (0.01, 5, 0)] == [1, 50, 0]
     with pytest.raises(ValueError, match="not resolved"):
         required(None)
 

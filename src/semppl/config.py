@@ -223,9 +223,9 @@ class Config:
     log_every: int | None = None
     """Steps between two lines of metrics; by default 10, and about 500 lines in a longer run."""
     probe_every: float = 5.0
-    """Epochs between two looks at the features (k-NN on labels, spread, rank)."""
+    """Epochs between two looks at the features (k-NN on labels, spread, rank); 0: none."""
     checkpoint_every: float = 5.0
-    """Epochs between two checkpoints."""
+    """Epochs between two checkpoints; 0: one alone, when the run ends or is stopped."""
     sheet_every: float = 10.0
     """Epochs between two pictures of semantic positives in TensorBoard; 0: none."""
     keep_checkpoints: int = 2
@@ -262,8 +262,8 @@ class Config:
         return max(int(self.epochs * num_images / self.images_per_step), 1)
 
     def steps_of(self, epochs: float, num_images: int) -> int:
-        """A number of epochs in steps, at least one."""
-        return max(round(epochs * num_images / self.images_per_step), 1)
+        """A number of epochs in steps, at least one; none stay none."""
+        return max(round(epochs * num_images / self.images_per_step), 1) if epochs else 0
 
 
 def required(value: T | None) -> T:
@@ -271,6 +271,12 @@ def required(value: T | None) -> T:
     if value is None:
         raise ValueError("this configuration is not resolved yet")
     return value
+
+
+def files_of(config: Config) -> tuple[str | None, ...]:
+    """Where what it is made from may lie; some are names of data sets."""
+    data = config.data
+    return config.source, data.labels, data.test, data.root, data.masks
 
 
 def to_yaml(config: Config) -> str:

@@ -13,6 +13,7 @@ import semppl.core.rundir as rundir
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory, write_atomically, write_text
 
+CONFIG = {seed: f"source: digits\nseed: {seed}\n" for seed in (1, 2, 3)}
 HOLD = """
 import sys
 from pathlib import Path
@@ -87,47 +88,94 @@ def test_a_folder_with_anything_in_it_is_not_touched(tmp_path):
     assert (tmp_path / "thesis.doc").read_text() == "three years"
 
 
+def test_a_folder_of_another_program_is_not_touched(tmp_path):
+    (tmp_path / "config.yaml").write_text("lr: 0.1")
+    (tmp_path / "thesis.doc").write_text("three years")
+    for overwrite in (False, True):
+        with pytest.raises(UserError, match="holds no run of ours: choose another --out"):
+            RunDirectory(tmp_path).prepare_(CONFIG[1], overwrite=overwrite)
+    assert (tmp_path / "thesis.doc").read_text() == "three years"
+    assert (tmp_path / "config.yaml").read_text() == "lr: 0.1"
+
+
+def test_a_run_is_known_by_its_split_too(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.prepare_("epochs: 1", overwrite=False)
+    write_text(run.split_sha256, "0")
+    run.require_free(overwrite=True)
+
+
+def test_a_run_in_which_lies_what_the_new_one_is_made_from_is_not_replaced(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    run.require_free(overwrite=True, given=[tmp_path / "run"])  # nothing is replaced
+    run.prepare_(CONFIG[1], overwrite=False)
+    (run.path / "photos").mkdir()
+    (tmp_path / "link").symlink_to(run.path / "photos")
+    for given in (run.path / "photos", str(tmp_path / "link"), run.path):
+        with pytest.raises(UserError, match=r"lies in .*, which would be replaced: choose another --out"):
+            run.require_free(overwrite=True, given=[None, "digits", given])
+    run.require_free(overwrite=True, given=[None, "", "digits", tmp_path, run.path / "gone"])
+
+
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "link.txt").symlink_to(tmp_path / "far" / "a.txt")
+    for text in ("new", "newer"):
+        write_text(tmp_path / "link.txt", text)
+        assert (tmp_path / "link.txt").is_symlink()
+        assert (tmp_path / "far" / "a.txt").read_text() == text
+
+
+def test_a_pipe_is_written_and_stays_one(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+        write_text(pipe, "a table")
+        assert reader.communicate(timeout=30)[0] == "a table"
+    assert pipe.is_fifo()
+
+
 def test_a_run_is_replaced_only_when_told(tmp_path):
     run = RunDirectory(tmp_path / "run")
-    run.prepare_("seed: 1", overwrite=False)
+    run.prepare_(CONFIG[1], overwrite=False)
     write_text(run.path / "old.txt", "")
     with pytest.raises(UserError, match="--resume"):
-        run.prepare_("seed: 2", overwrite=False)
-    assert run.config.read_text() == "seed: 1"
-    run.prepare_("seed: 2", overwrite=True)
-    assert run.config.read_text() == "seed: 2"
+        run.prepare_(CONFIG[2], overwrite=False)
+    assert run.config.read_text() == CONFIG[1]
+    run.prepare_(CONFIG[2], overwrite=True)
+    assert run.config.read_text() == CONFIG[2]
     assert not (run.path / "old.txt").exists()
     assert list(tmp_path.iterdir()) == [run.path]
 
 
 def test_a_run_behind_a_link_is_replaced_too(tmp_path):
-    RunDirectory(tmp_path / "real").prepare_("seed: 1", overwrite=False)
+    RunDirectory(tmp_path / "real").prepare_(CONFIG[1], overwrite=False)
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    RunDirectory(tmp_path / "link").prepare_("seed: 2", overwrite=True)
-    assert (tmp_path / "real" / "config.yaml").read_text() == "seed: 2"
+    RunDirectory(tmp_path / "link").prepare_(CONFIG[2], overwrite=True)
+    assert (tmp_path / "real" / "config.yaml").read_text() == CONFIG[2]
 
 
 def test_a_run_in_use_is_not_overwritten(tmp_path):
     run = RunDirectory(tmp_path / "run")
-    run.prepare_("seed: 1", overwrite=False)
+    run.prepare_(CONFIG[1], overwrite=False)
     command = [sys.executable, "-c", HOLD, str(run.path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"
         with pytest.raises(UserError, match=f"in use by process {process.pid} on"):
-            run.prepare_("seed: 2", overwrite=True)
+            run.prepare_(CONFIG[2], overwrite=True)
         process.communicate("\n", timeout=30)
-    assert run.config.read_text() == "seed: 1"
-    run.prepare_("seed: 2", overwrite=True)
-    assert run.config.read_text() == "seed: 2"
+    assert run.config.read_text() == CONFIG[1]
+    run.prepare_(CONFIG[2], overwrite=True)
+    assert run.config.read_text() == CONFIG[2]
 
 
 def test_who_holds_the_lock_overwrites_and_holds_it_still(tmp_path):
     run = RunDirectory(tmp_path / "run")
-    run.prepare_("seed: 1", overwrite=False)
+    run.prepare_(CONFIG[1], overwrite=False)
     run.checkpoints.mkdir()
     with run.locked():
         before = (run.path / ".lock").stat().st_ino
-        run.prepare_("seed: 2", overwrite=True)
+        run.prepare_(CONFIG[2], overwrite=True)
         assert (run.path / ".lock").stat().st_ino == before
         refused = subprocess.run(
             [sys.executable, "-c", HOLD, str(run.path)],
@@ -144,7 +192,7 @@ def test_who_holds_the_lock_overwrites_and_holds_it_still(tmp_path):
 def test_a_crash_while_a_run_is_overwritten_leaves_a_run_or_nothing_in_the_way(tmp_path, monkeypatch):
     for moves in range(5):
         run = RunDirectory(tmp_path / f"{moves}")
-        run.prepare_("seed: 1", overwrite=False)
+        run.prepare_(CONFIG[1], overwrite=False)
         for name in ("a", "metrics.jsonl", "z"):
             write_text(run.path / name, "")
         left, real = [None] * moves, type(run.path).replace
@@ -158,10 +206,10 @@ def test_a_crash_while_a_run_is_overwritten_leaves_a_run_or_nothing_in_the_way(t
         with monkeypatch.context() as patch:
             patch.setattr(type(run.path), "replace", replace)
             with pytest.raises(KeyboardInterrupt):
-                run.prepare_("seed: 2", overwrite=True)
+                run.prepare_(CONFIG[2], overwrite=True)
         assert run.exists is (moves < 4), "the configuration goes last"
-        run.prepare_("seed: 3", overwrite=True)
-        assert run.config.read_text() == "seed: 3"
+        run.prepare_(CONFIG[3], overwrite=True)
+        assert run.config.read_text() == CONFIG[3]
         assert len(list(run.path.iterdir())) == 1
 
 
@@ -171,7 +219,7 @@ def test_a_lock_or_the_rest_of_a_start_that_was_killed_is_not_in_the_way(tmp_pat
     run = RunDirectory(tmp_path)
     assert not run.exists
     run.require_free(overwrite=False)
-    run.prepare_("seed: 1", overwrite=False)
+    run.prepare_(CONFIG[1], overwrite=False)
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
 
 

@@ -221,7 +221,7 @@ def test_another_import_replaces_the_first_when_told(tmp_path, short):
 
 def test_a_run_at_work_is_not_replaced(tmp_path, short):
     run = RunDirectory(tmp_path / "run")
-    run.prepare_("seed: 1", overwrite=False)
+    run.prepare_("source: x", overwrite=False)
     file = tmp_path / "file.pkl"
     file.write_bytes(pickle.dumps(content(heads=False)))
     command = [sys.executable, "-c", HOLD, str(run.path)]
@@ -230,7 +230,7 @@ def test_a_run_at_work_is_not_replaced(tmp_path, short):
         with pytest.raises(UserError, match=f"in use by process {process.pid} on"):
             import_checkpoint(file, run.path, overwrite=True, console=Console(quiet=True))
         process.communicate("\n", timeout=30)
-    assert run.config.read_text() == "seed: 1"
+    assert run.config.read_text() == "source: x"
 
 
 def test_selective_kernels_are_imported_with_a_word_on_their_order(tmp_path):

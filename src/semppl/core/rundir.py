@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,13 +21,21 @@ KEPT: Final = "kept.json"
 """In the small copy of a run that `semppl report --keep` leaves, and nowhere else."""
 # what a process that was killed leaves of a file that it was writing
 _REST: Final = re.compile(r"\.(?P<name>.+)\.\d+\.tmp")
+# how our configurations begin: other programs have a config.yaml, too
+_BEGINNING: Final = "source: "
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write through a temporary file beside the target, flushed to disk and then renamed over it.
 
-    The folder is flushed, too: until then a power cut may forget the new name.
+    The folder is flushed, too: until then a power cut may forget the new name. A link stays and what it leads
+    to is written; so is a device or a pipe, which nothing can be renamed over.
     """
+    path = path.resolve() if path.is_symlink() else path
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            write(file)
+        return
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -82,24 +90,35 @@ class RunDirectory:
         return locked(self.path)
 
     @property
+    def _ours(self) -> bool:
+        """Whether what is here may be replaced. A run that was killed at its very start has no split yet."""
+        return self.exists and (
+            self.split_sha256.is_file() or self.config.read_text(errors="replace").startswith(_BEGINNING)
+        )
+
+    @property
     def _content(self) -> list[Path]:
         """All but the lock and what a process that was killed at its very start leaves."""
         found = list(self.path.iterdir()) if self.path.is_dir() else []
         return [each for each in found if each.name != LOCK and _unfinished(each) != _MARK]
 
-    def require_free(self, *, overwrite: bool, resumable: bool = True) -> None:
-        """Refuse a place where a new run would be in somebody's way."""
+    def require_free(
+        self, *, overwrite: bool, resumable: bool = True, given: Iterable[str | Path | None] = ()
+    ) -> None:
+        """Refuse a place where a new run would be in somebody's way, or in that of what it is made from."""
         if self.path.is_file():
             raise UserError(f"{self.path} is a file: choose another --out")
+        if self._content and not self._ours:
+            raise UserError(f"{self.path} is not empty and holds no run of ours: choose another --out")
         if self._content and not overwrite:
             hint = "go on with --resume, " if resumable else ""
             raise UserError(
                 f"{self.path} is not empty: {hint}replace it with --overwrite, or choose another --out"
             )
-        if self._content and not self.exists:
-            raise UserError(
-                f"{self.path} holds no run of ours, so it is not overwritten: choose another --out"
-            )
+        here = self.path.resolve()
+        for place in (Path(each).resolve() for each in given if self._content and each):
+            if place.exists() and here in (place, *place.parents):
+                raise UserError(f"{place} lies in {self.path}, which would be replaced: choose another --out")
 
     def prepare_(self, config: str, *, overwrite: bool) -> None:
         """Make the folder of a new run with its configuration; a folder that holds anything else stays."""

@@ -10,7 +10,7 @@ from typing import Any, cast
 import yaml
 from rich.console import Console
 
-from semppl.config import Config
+from semppl.config import Config, files_of
 from semppl.core.counted import counted
 from semppl.core.elapsed import training_seconds
 from semppl.core.errors import UserError
@@ -55,7 +55,7 @@ def run_fit(
 ) -> None:
     """From images and labels to a result."""
     if not resume:
-        run.require_free(overwrite=overwrite)
+        run.require_free(overwrite=overwrite, given=files_of(config))
     with run.locked():
         _fit(config, run, settings, console, resume=resume, overwrite=overwrite)
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from torch import Tensor
 
 from semppl.config import Config, to_yaml
-from semppl.core.errors import RunError, UserError
+from semppl.core.errors import RunError
 from semppl.core.rundir import RunDirectory
 from semppl.core.staging import put_, staged
 from semppl.presets import paper
@@ -28,9 +28,7 @@ PREPROCESSING: Final = Preprocessing(224, (0.485, 0.456, 0.406), (0.229, 0.224, 
 def import_checkpoint(file: Path, out: Path | None, *, overwrite: bool, console: Console) -> RunDirectory:
     """Read, convert, write; nothing is written before every tensor has found its place."""
     run = RunDirectory(out or Path("runs") / file.stem)
-    run.require_free(overwrite=overwrite, resumable=False)
-    if run.path.resolve() in file.resolve().parents:
-        raise UserError(f"{file} lies in {run.path}, which would be replaced: choose another --out")
+    run.require_free(overwrite=overwrite, resumable=False, given=[file])
     converted = convert(read_pickle(file), file.name)
     origin = {"file": file.name, "sha256": _sha256(file), "step": converted.step}
     try:

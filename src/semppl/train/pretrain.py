@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from semppl.config import Config, required
+from semppl.config import Config, files_of, required
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.data.dataset import Dataset
@@ -68,7 +68,8 @@ def pretrain(
         if resume and not again and (init_from is not None or overwrite):
             raise UserError("--resume goes on with a run; --init-from and --overwrite start a new one")
         if not resume:
-            ranks.together(lambda: run.require_free(overwrite=overwrite))
+            given = (*files_of(config), init_from)
+            ranks.together(lambda: run.require_free(overwrite=overwrite, given=given))
         here = _device_of(config, device)
         prepared = ranks.together(
             lambda: prepared_for(config, run, here, console, dataset, init_from, ranks, resume=resume)
