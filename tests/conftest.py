@@ -128,6 +128,13 @@ def save_stripes(folder, labels, *, seed=0, size=8, suffix="png", noise=20):
         Image.fromarray(pixels).save(folder / f"{i:03d}.{suffix}")
 
 
+def damage(file: Path) -> None:
+    """In the middle of a PNG file, where looking at its two ends does not see it."""
+    content = bytearray(file.read_bytes())
+    content[41:60] = bytes(19)
+    file.write_bytes(content)
+
+
 @pytest.fixture
 def class_folders(tmp_path) -> Path:
     """Class folders cat, dog and owl with 12 images of 8 px each."""

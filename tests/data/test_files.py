@@ -118,6 +118,12 @@ def test_sixteen_bits_lose_their_lower_byte(tmp_path, suffix):
     assert check_file(path) == FileFacts(5, 1)
 
 
+@pytest.mark.parametrize("suffix", ["png", "tiff"])
+def test_sixteen_bits_of_which_eight_are_used_keep_them(tmp_path, suffix):
+    path = put(tmp_path, f"dim.{suffix}", encoded(suffix, np.array([[0, 7, 255]], dtype=np.uint16)))
+    assert read_pixels(path)[0, :, 0].tolist() == [0, 7, 255]
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

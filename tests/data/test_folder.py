@@ -121,3 +121,56 @@ def test_few_labels_of_a_flat_folder_with_a_table(tmp_path):
     save_stripes(tmp_path, [0, 1, 0, 1])
     (tmp_path / "labels.csv").write_text("path,label\n000.png,a\n001.png,b\n002.png,a\n003.png,b\n")
     assert given(tmp_path, labels_per_class=1).classes == ("a", "b")
+
+
+@pytest.mark.parametrize("name", ["Unlabelled", "UNLABELED"])
+def test_a_folder_of_unlabelled_images_may_be_written_in_capitals(class_folders, name):
+    shutil.move(class_folders / "owl", class_folders / name)
+    data = given(class_folders)
+    assert data.classes == ("cat", "dog")
+    assert (data.labels_M < 0).sum() == 12
+
+
+def test_a_table_that_is_not_read_is_named_with_what_reads_it(class_folders):
+    shutil.move(class_folders / "owl", class_folders / "unlabelled")
+    table = class_folders / "labels.csv"
+    table.write_text("path,label\ncat/000.png,dog\ncat/001.png,owl\n")
+    (note,) = given(class_folders).notes
+    assert note == f"{table} is not read, for folders are the classes: --labels {table} reads it"
+    assert given(class_folders, labels=str(table)).notes == ()
+    shutil.rmtree(class_folders / "dog")
+    with pytest.raises(UserError, match=r"only one class folder, 'cat'.* \(.*labels\.csv is not read"):
+        given(class_folders)
+
+
+def test_rows_of_test_images_are_passed_over_and_counted(class_folders):
+    save_stripes(class_folders / "test" / "owl", [2, 2], seed=9)
+    (class_folders / "test" / "owl" / "bad.png").write_text("no image")
+    table = class_folders / "labels.csv"
+    rows = ["cat/000.png,cat", "dog/000.png,dog", "test/owl/000.png,owl", "test/owl/bad.png,owl"]
+    table.write_text("\n".join(["path,label", "owl/000.png,owl", *rows]))
+    exam = str(class_folders / "test")
+    data = given(class_folders, labels=str(table), test=exam, allow_unreadable=True)
+    assert data.notes == ("labels.csv: 2 rows are of test images, which are for testing alone",)
+    assert by_name(data) == {"cat/000.png": 0, "dog/000.png": 1, "owl/000.png": 2}
+    assert list(data.test_names) == ["test/owl/000.png", "test/owl/001.png"]
+
+
+def test_images_that_are_not_read_are_remarked_once(class_folders, tmp_path):
+    (class_folders / "cat" / "a.heic").write_text("")
+    save_stripes(tmp_path / "exam" / "owl", [2], seed=9)
+    (tmp_path / "exam" / "owl" / "b.svg").write_text("")
+    notes = given(class_folders, label_fraction=1.0, test=str(tmp_path / "exam")).notes
+    assert notes == (
+        f"{class_folders}: 1 file .heic is not read: convert it to JPEG or PNG",
+        f"{tmp_path / 'exam'}: 1 file .svg is not read: convert it to JPEG or PNG",
+    )
+    shutil.move(tmp_path / "exam", class_folders / "exam")
+    (note,) = given(class_folders, label_fraction=1.0, test=str(class_folders / "exam")).notes
+    assert "1 file .heic and 1 file .svg are not read" in note
+
+
+@pytest.mark.parametrize("flag", ["labels", "test"])
+def test_an_empty_name_is_not_the_folder_where_one_is(class_folders, flag):
+    with pytest.raises(UserError, match=f"^--{flag} is empty: "):
+        given(class_folders, **{flag: ""})

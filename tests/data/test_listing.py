@@ -119,3 +119,21 @@ def test_a_folder_that_is_none_or_has_no_image_is_named(tmp_path):
         list_images(tmp_path / "notes.txt")
     with pytest.raises(UserError, match=r"no image found in this folder \(\.bmp, \.gif.*\)$"):
         list_images(tmp_path)
+
+
+def test_all_suffixes_of_a_jpeg_are_images(tmp_path):
+    names = ["1.jfif", "2.jpe", "3.JIF", "4.jpeg", "5.jpg"]
+    touch(tmp_path, *names)
+    assert list(list_images(tmp_path).paths) == names
+    assert list_images(tmp_path).unread == ""
+
+
+def test_images_of_kinds_that_are_not_read_are_counted(tmp_path):
+    touch(tmp_path, "1.jpg", "a/2.HEIC", "a/b/3.heic", ".4.heic", "5.svg", "6.txt", "__MACOSX/7.heic")
+    said = "2 files .heic and 1 file .svg are not read: convert them to JPEG or PNG"
+    assert list_images(tmp_path).unread == said
+    (tmp_path / "1.jpg").unlink()
+    with pytest.raises(UserError, match=rf"no image found in this folder .*; {said}$"):
+        list_images(tmp_path)
+    touch(tmp_path, "c/1.png", "c/2.avif")
+    assert list_images(tmp_path / "c").unread == "1 file .avif is not read: convert it to JPEG or PNG"

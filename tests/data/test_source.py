@@ -1,7 +1,11 @@
+import shutil
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tests.conftest import damage
 
 from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
@@ -156,16 +160,59 @@ def test_files_of_torchvision_may_be_moved(monkeypatch, class_folders):
     assert data.images.path(0) == paths[0]
 
 
-def test_a_file_damaged_in_the_middle_is_grey_and_named(class_folders, monkeypatch):
-    damaged = class_folders / "cat" / "003.png"
-    load_dataset(Request(source=str(class_folders), labels_per_class=1))
-    content = bytearray(damaged.read_bytes())
-    content[41:60] = bytes(19)
-    damaged.write_bytes(content)
-    data = load_dataset(Request(source=str(class_folders), labels_per_class=1))
-    place = list(data.names).index("cat/003.png")
-    assert (data.images[place] == 128).all()
-    assert any("cat/003.png: not a readable image" in note for note in data.notes)
+def test_a_file_damaged_in_the_middle_is_left_out_and_named(class_folders):
+    request = Request(source=str(class_folders), labels_per_class=4)
+    assert len(load_dataset(request).names) == 36
+    damage(class_folders / "cat" / "003.png")
+    data = load_dataset(request)
+    assert len(data.images) == len(data.labels_M) == len(data.names) == 35
+    assert "cat/003.png" not in data.names
+    assert [bad.path for bad in data.bad] == ["cat/003.png"]
+    assert data.bad[0].reason not in ("", "truncated")
+    assert data.notes == ()
+
+
+def test_files_damaged_in_the_middle_count_among_those_that_stop_it(class_folders):
+    for name in ("003.png", "007.png"):  # 2 of 36
+        damage(class_folders / "cat" / name)
+    request = Request(source=str(class_folders), labels_per_class=1)
+    with pytest.raises(UserError, match=r"2 of 36 images cannot be read: cat/003.png \(.*--allow-unreadable"):
+        load_dataset(request)
+    assert len(load_dataset(replace(request, allow_unreadable=True)).names) == 34
+
+
+def test_a_test_image_damaged_in_the_middle_is_left_out_too(class_folders, tmp_path):
+    shutil.copytree(class_folders, tmp_path / "exam")
+    for file in (tmp_path / "exam").rglob("*.png"):  # not the images of the training
+        Image.fromarray(255 - np.asarray(Image.open(file))).save(file)
+    damage(tmp_path / "exam" / "dog" / "001.png")
+    request = Request(source=str(class_folders), labels_per_class=1, test=str(tmp_path / "exam"))
+    data = load_dataset(request)
+    assert (len(data.names), len(data.test_names), len(data.test_labels_T)) == (36, 35, 35)
+    assert "exam/dog/001.png" not in data.test_names
+
+
+def test_of_files_that_are_not_kept_in_memory_those_with_a_label_are_tried(class_folders, tmp_path):
+    for name in ("cat/003.png", "dog/001.png"):
+        damage(class_folders / name)
+    table = tmp_path / "labels.csv"
+    table.write_text("path,label\ncat/001.png,a\ndog/002.png,b\nowl/001.png,a\ndog/001.png,b\n")
+    request = Request(source=str(class_folders), labels=str(table), feed="streaming", validation=0.1)
+    data = load_dataset(request)
+    assert "dog/001.png" not in data.names
+    assert "cat/003.png" in data.names  # nobody has read it yet
+    assert len(data.labelled_L) + len(data.validation_V) == 3
+
+
+def test_a_damaged_file_of_torchvision_is_grey_and_named(monkeypatch, class_folders):
+    damage(class_folders / "cat" / "003.png")
+    paths = sorted(str(path) for path in class_folders.rglob("*.png"))
+    named = Named(("cat", "dog", "owl"), paths, torch.arange(36) // 12, None, None)
+    monkeypatch.setattr(source, "load_torchvision", lambda *_: named)
+    data = load_dataset(Request(source="EuroSAT"))
+    assert len(data.names) == 36
+    (note,) = data.notes
+    assert note.endswith("a grey image stands for it")
 
 
 @pytest.mark.parametrize("flag", ["labels", "test"])

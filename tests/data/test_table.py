@@ -1,5 +1,6 @@
 import csv
 import io
+import os
 import unicodedata
 from pathlib import Path
 
@@ -363,3 +364,40 @@ def test_no_more_than_three_such_groups_are_named(tmp_path):
     rows = "".join(f"{i}.jpg,{'aAbBcCdDeE'[i]}\n" for i in range(10))
     (note,) = read(tmp_path, f"path,label\n{rows}", paths=paths).notes
     assert "'A' and 'a'; 'B' and 'b'; 'C' and 'c'; and 2 more: if" in note
+
+
+@pytest.mark.parametrize("begins", [b"PK\x03\x04", b"\x89PNG\r\n", b"%PDF-1.7", b"SQLite format 3\0"])
+def test_what_is_no_text_is_called_so(tmp_path, begins):
+    line = refused(tmp_path, begins + bytes(200_000))
+    assert line.endswith(": this is no table of text (a spreadsheet? save it as CSV)")
+
+
+def test_a_first_line_of_any_length_is_shown_in_part(tmp_path):
+    line = refused(tmp_path, "x" * 200_000)  # longer than a field of a table may be
+    assert f"the first line is '{'x' * 80}…', but it must name the columns: path,label" in line
+
+
+def test_names_that_are_no_utf8_are_found_as_predictions_have_them(tmp_path):
+    name = b"bl\xe9.jpg"
+    found = read(tmp_path, b"path,label\n" + name + b",cat\nw.jpg,dog\n", [os.fsdecode(name), "w.jpg"])
+    assert named(found) == ["cat", "dog"]
+    assert "row 2 is not UTF-8 (byte 0xe9)" in refused(tmp_path, b"path,label\nno\xe9.jpg,cat\n")
+
+
+def test_a_row_of_a_kind_that_is_not_read(tmp_path):
+    (tmp_path / "a.heic").write_text("")
+    line = refused(tmp_path, GOOD + "a.heic,cat\n")
+    assert line.endswith(
+        "row 4: 'a.heic': files .heic are not read: convert it to JPEG or PNG or take the row out"
+    )
+    assert "missing image" in refused(tmp_path, GOOD + "b.heic,cat\n")
+
+
+def test_rows_of_test_images_are_passed_over_and_counted(tmp_path):
+    file = table(tmp_path, GOOD + "test/1.jpg,cat\n./test/2.jpg,bird\n")
+    found = read_labels(file, tmp_path, PATHS, for_testing=["test/1.jpg", "test/2.jpg"])
+    assert found.classes == ("cat", "dog")
+    assert found.notes == ("labels.csv: 2 rows are of test images, which are for testing alone",)
+    file = table(tmp_path, GOOD + "test/1.jpg,cat\n")
+    (note,) = read_labels(file, tmp_path, PATHS, for_testing=["test/1.jpg"]).notes
+    assert note == "labels.csv: 1 row is of a test image, which is for testing alone"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from rich.console import Console
-from tests.conftest import save_stripes
+from tests.conftest import damage, save_stripes
 from tests.deploy.conftest import build
 from tests.deploy.test_model import make
 
@@ -63,6 +63,17 @@ def test_few_features_are_kept(pixels, monkeypatch):
     assert torch.allclose(said.features_SF, predict(make(), pixels[[0, 4, 9]]).features_SF, atol=1e-5)
 
 
+def test_answers_for_some_of_the_images(pixels, monkeypatch):
+    monkeypatch.setattr("semppl.deploy.predict._KEPT", 4)
+    said = predict(make(), pixels)
+    assert said.sample_S.tolist() == [0, 3, 6, 9]
+    some = said.of(torch.tensor([1, 3, 4, 9]))
+    assert torch.equal(some.labels_N, said.labels_N[[1, 3, 4, 9]])
+    assert torch.equal(some.answer.near_NK, said.answer.near_NK[[1, 3, 4, 9]])
+    assert some.sample_S.tolist() == [1, 3]
+    assert torch.equal(some.features_SF, said.features_SF[[1, 3]])
+
+
 def test_the_table_names_the_neighbours(pixels):
     model = replace(make(), bank_names=["a,b", *"cdefg"])
     said = predict(model, pixels)
@@ -105,6 +116,12 @@ def test_a_folder_or_a_file_with_the_model_alone(tmp_path):
     assert words.getvalue().endswith(f"1 image: {tmp_path / 'one.csv'}\n")
     with pytest.raises(UserError, match=r"bad\.png: not a readable image"):
         ask(tmp_path / "new" / "bad.png")
+    damage(tmp_path / "new" / "deep" / "001.png")
+    rest = ask(tmp_path / "new").splitlines()
+    assert rest == [line for line in table.splitlines() if not line.startswith("deep/001.png")]
+    assert f"left out: {tmp_path / 'new' / 'deep' / '001.png'}: " in words.getvalue()
+    with pytest.raises(UserError, match=r"001\.png: 1 image, none of which can be read: "):
+        ask(tmp_path / "new" / "deep" / "001.png")
     with pytest.raises(UserError, match="no such folder to write to"):
         ask(tmp_path / "new", tmp_path / "nowhere" / "out.csv")
     with pytest.raises(UserError, match="new is a folder: choose another --out"):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 from rich.console import Console
-from tests.conftest import tiny_config
+from tests.conftest import damage, tiny_config
 
 from semppl.config import DataConfig
 from semppl.core.rundir import RunDirectory
@@ -106,6 +106,21 @@ def test_every_image_without_a_given_label_gets_one(desk, online, run):
     assert {row["nearest_1"] for row in table} <= given
     assert {row["label"] for row in table} <= set(desk.dataset.classes)
     assert len(said.labels_N) == 21
+
+
+def test_an_image_that_cannot_be_read_any_more_gets_no_label_and_is_not_advised(
+    make_desk, online, run, class_folders
+):
+    desk = make_desk(feed="streaming")
+    lost = next(i for i in range(36) if desk.given_M[i] < 0)
+    damage(class_folders / desk.dataset.names[lost])
+    model = final_model(desk, online, "linear", None)
+    index, said = predict_rest(desk, model, run)
+    names = {row["path"] for row in rows(run.path / "predictions.csv")}
+    assert len(names) == len(index) == len(said.labels_N) == 20
+    assert desk.dataset.names[lost] not in names
+    assert lost not in index
+    assert lost not in suggest(desk, model, index, said, run)
 
 
 def test_with_all_labels_given_there_is_nothing_to_predict(make_desk, online, run):

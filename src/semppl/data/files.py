@@ -33,6 +33,7 @@ __all__ = [
     "image_files",
     "pixels_of",
     "read_pixels",
+    "told_apart",
 ]
 
 MOST_PIXELS: Final = 2**28
@@ -42,6 +43,7 @@ SHRUNK_ABOVE: Final = 2**24
 FLEETING: Final = ("broken link", "cannot be read", "no permission", "no such file", "too little memory")
 """How problems begin that may go away while the file stays as it is."""
 
+_UNREADABLE: Final = ": not a readable image ("
 _FORMATS: Final = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF")
 _BEGINNINGS: Final = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF", b"II*\0", b"MM\0*", b"BM", b"GIF8")
 _FAILURES: Final = (
@@ -92,7 +94,8 @@ def read_pixels(path: str) -> NDArray[np.uint8]:
     """uint8 [H, W, 3], upright, in memory pixel by pixel.
 
     JPEG, PNG, WebP, TIFF, BMP, and the first frame of a GIF, whatever the suffix says. Transparency lies over
-    white. 16-bit integers lose their lower byte, and floats are stretched from their least to their greatest.
+    white. 16-bit integers lose their lower byte, but for those that have no other, and floats are stretched
+    from their least to their greatest.
     An image of more than `SHRUNK_ABOVE` pixels comes smaller by a whole factor, so that the memory of workers
     stays bounded: a JPEG shrinks while it is decoded, others afterwards.
     """
@@ -100,7 +103,13 @@ def read_pixels(path: str) -> NDArray[np.uint8]:
         with _OUR_RULES:
             return np.array(_decode(path)[0])
     except _FAILURES as error:
-        raise UserError(f"{path}: not a readable image ({_reason(error, path)})") from error
+        raise UserError(f"{path}{_UNREADABLE}{_reason(error, path)})") from error
+
+
+def told_apart(problem: str) -> tuple[str, str]:
+    """The file that `read_pixels` could not read, and the reason."""
+    path, _, reason = problem.partition(_UNREADABLE)
+    return path, reason.removesuffix(")")
 
 
 def pixels_of(image: Image.Image) -> NDArray[np.uint8]:
@@ -185,8 +194,6 @@ def _in_bytes(values: NDArray[Any], mode: str) -> NDArray[np.uint8]:
         least, most = (known.min(), known.max()) if len(known) else (0.0, 0.0)
         level = np.nan_to_num(values.astype(np.float64), nan=least, posinf=most, neginf=least) - least
         return np.rint(level * (255 / (most - least or 1))).astype(np.uint8)
-    if mode != "I":
-        return (values >> 8).astype(np.uint8)
     bits = int(values.max()).bit_length()
     return np.clip(values >> (0 if bits <= 8 else max(16, bits) - 8), 0, 255).astype(np.uint8)
 

@@ -3,7 +3,8 @@
 Shapes: M images, T test images.
 """
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,7 @@ from semppl.data.scan import Bad, Scan, require_readable, scan
 from semppl.data.table import read_labels
 
 UNLABELLED_NAMES: Final = ("unlabelled", "unlabeled")
+"""In capitals or not."""
 _TRAIN, _TEST = "train", ("test", "val", "valid", "validation")
 _TABLE: Final = "labels.csv"
 
@@ -43,15 +45,15 @@ class _Layout:
 def load_folder(request: Request) -> Dataset:
     """All images with all labels that were given."""
     layout = _layout(Path(request.source), request)
-    found = _without(_scanned(layout.train, request), layout.test)
-    notes: tuple[str, ...] = ()
+    found, for_testing = _without(_scanned(layout.train, request), layout.test)
     if layout.table is not None:
         unreadable = {bad.path for bad in found.bad}
-        table = read_labels(layout.table, layout.train, found.paths, unreadable)
+        table = read_labels(layout.table, layout.train, found.paths, unreadable, for_testing)
         classes, labels_M, notes = table.classes, table.labels_M, table.notes
     else:
+        notes = _tables_not_read(Path(request.source), layout.train)
         classes, labels_M = _class_folders(found.paths)
-        _require_classes(classes, layout.train)
+        _require_classes(classes, layout.train, notes)
     given = Dataset(
         name=Path(request.source).resolve().name,
         images=ImageFiles(layout.train, found.paths),
@@ -61,12 +63,13 @@ def load_folder(request: Request) -> Dataset:
         sides_M2=torch.from_numpy(np.stack([found.heights_M, found.widths_M], 1)),
         file_bytes_M=torch.from_numpy(found.bytes_M),
         bad=found.bad,
-        notes=notes,
+        notes=(*notes, *_unread(found)),
     )
-    return _with_test(given, layout.test, request)
+    return _with_test(given, layout, request)
 
 
 def _layout(root: Path, request: Request) -> _Layout:
+    _require_names(request)
     test = None if request.test is None else Path(request.test)
     if test is not None and not test.exists():
         raise UserError(f"--test {test}: no such folder or table")
@@ -78,7 +81,7 @@ def _layout(root: Path, request: Request) -> _Layout:
     if _TRAIN in folders and (request.simulates or request.labels is not None):
         inside = next((folders[name] for name in _TEST if name in folders), None)
         return _Layout(folders[_TRAIN], None, test or inside)
-    if any(name in folders for name in UNLABELLED_NAMES) or request.simulates or request.labels is not None:
+    if any(map(_is_unlabelled, folders)) or request.simulates or request.labels is not None:
         return _Layout(root, None, test)
     if (root / _TABLE).is_file():
         return _Layout(root, root / _TABLE, test)
@@ -91,6 +94,13 @@ def _layout(root: Path, request: Request) -> _Layout:
     )
 
 
+def _require_names(request: Request) -> None:
+    """An empty name would be the folder where the command was started."""
+    for flag, value in (("--labels", request.labels), ("--test", request.test)):
+        if value == "":
+            raise UserError(f"{flag} is empty: name what it is for, or leave it out")
+
+
 def _folders(root: Path) -> dict[str, Path]:
     try:
         return {path.name: path for path in root.iterdir() if path.is_dir()}
@@ -98,8 +108,14 @@ def _folders(root: Path) -> dict[str, Path]:
         raise UserError(f"{root}: this folder cannot be read ({error.strerror})") from error
 
 
+def _is_unlabelled(folder: str) -> bool:
+    return folder.casefold() in UNLABELLED_NAMES
+
+
 def _scanned(root: Path, request: Request) -> Scan:
-    found = scan(root, workers=request.workers, advance=request.told("looking at files"))
+    found = _sound(
+        scan(root, workers=request.workers, advance=request.told("looking at files")), request.damaged
+    )
     if not request.allow_unreadable:
         require_readable(found)
     if not len(found.paths):
@@ -108,33 +124,67 @@ def _scanned(root: Path, request: Request) -> Scan:
     return found
 
 
-def _require_classes(classes: tuple[str, ...], root: Path) -> None:
+def _unread(found: Scan) -> tuple[str, ...]:
+    return (f"{found.root}: {found.unread}",) if found.unread else ()
+
+
+def _tables_not_read(*folders: Path) -> tuple[str, ...]:
+    """What is said of tables that nobody named where folders are the classes."""
+    return tuple(
+        f"{file} is not read, for folders are the classes: --labels {shlex.quote(str(file))} reads it"
+        for file in dict.fromkeys(folder / _TABLE for folder in folders)
+        if file.is_file()
+    )
+
+
+def _require_classes(classes: tuple[str, ...], root: Path, notes: Sequence[str]) -> None:
     if len(classes) == 1:
-        raise UserError(f"{root}: only one class folder, {classes[0]!r}: at least two are needed")
+        more = "".join(f" ({note})" for note in notes)
+        raise UserError(f"{root}: only one class folder, {classes[0]!r}: at least two are needed{more}")
     if parts := [name for name in classes if name in (_TRAIN, *_TEST)]:
         raise UserError(
             f"{root}: is {parts[0]}/ a class? Point at {root / _TRAIN} and give --test, or rename it"
         )
 
 
-def _without(found: Scan, test: Path | None) -> Scan:
-    """A test folder inside the data is for testing alone."""
-    root = found.root.resolve()
-    if test is None or not test.is_dir() or not test.resolve().is_relative_to(root):
-        return found
-    inside = test.resolve().relative_to(root).as_posix()
+def _without(found: Scan, test: Path | None) -> tuple[Scan, Collection[str]]:
+    """A test folder inside the data is for testing alone: what is left, and the paths in that folder."""
+    if test is None or not _is_inside(test, found.root):
+        return found, ()
+    inside = test.resolve().relative_to(found.root.resolve()).as_posix()
     prefix = "" if inside == "." else inside + "/"
-    kept = np.array([i for i, path in enumerate(found.paths) if not path.startswith(prefix)], dtype=np.int64)
-    if not len(kept):
+    kept = [i for i, path in enumerate(found.paths) if not path.startswith(prefix)]
+    if not kept:
         raise UserError(f"--test {test}: no image of the data is left to train on")
+    for_testing = {path for path in found.paths if path.startswith(prefix)}
+    for_testing.update(bad.path for bad in found.bad if bad.path.startswith(prefix))
+    left = _rows(found, kept, [bad for bad in found.bad if bad.path not in for_testing])
+    return left, for_testing
+
+
+def _is_inside(test: Path, root: Path) -> bool:
+    return test.is_dir() and test.resolve().is_relative_to(root.resolve())
+
+
+def _sound(found: Scan, damaged: Mapping[str, str]) -> Scan:
+    """Files of which reading has shown that they cannot be read are bad, too."""
+    if not damaged:
+        return found
+    place = [str(found.root / path) for path in found.paths]
+    bad = [Bad(found.paths[i], damaged[file]) for i, file in enumerate(place) if file in damaged]
+    return _rows(found, [i for i, file in enumerate(place) if file not in damaged], [*found.bad, *bad])
+
+
+def _rows(found: Scan, kept: Sequence[int], bad: Iterable[Bad]) -> Scan:
+    kept_K = np.array(kept, dtype=np.int64)
     return replace(
         found,
-        paths=found.paths.take(kept),
-        widths_M=found.widths_M[kept],
-        heights_M=found.heights_M[kept],
-        bytes_M=found.bytes_M[kept],
-        mtime_M=found.mtime_M[kept],
-        bad=tuple(bad for bad in found.bad if not bad.path.startswith(prefix)),
+        paths=found.paths.take(kept_K),
+        widths_M=found.widths_M[kept_K],
+        heights_M=found.heights_M[kept_K],
+        bytes_M=found.bytes_M[kept_K],
+        mtime_M=found.mtime_M[kept_K],
+        bad=tuple(bad),
     )
 
 
@@ -144,7 +194,7 @@ def _class_folders(paths: Sequence[str]) -> tuple[tuple[str, ...], Labels]:
     labels_M = np.full(len(paths), UNLABELLED, dtype=np.int64)
     for i, path in enumerate(paths):
         folder, below, _ = path.partition("/")
-        if below and folder not in UNLABELLED_NAMES:
+        if below and not _is_unlabelled(folder):
             labels_M[i] = numbers.setdefault(folder, len(numbers))
     classes = tuple(sorted(numbers))
     rank = np.array([classes.index(name) for name in numbers], dtype=np.int64)
@@ -153,8 +203,8 @@ def _class_folders(paths: Sequence[str]) -> tuple[tuple[str, ...], Labels]:
     return classes, labels_M
 
 
-def _with_test(given: Dataset, test: Path | None, request: Request) -> Dataset:
-    if test is None:
+def _with_test(given: Dataset, layout: _Layout, request: Request) -> Dataset:
+    if (test := layout.test) is None:
         return given
     if test.is_file():
         return _test_from_table(given, test)
@@ -172,6 +222,8 @@ def _with_test(given: Dataset, test: Path | None, request: Request) -> Dataset:
         test_bytes_T=torch.from_numpy(found.bytes_M),
         test_sides_T2=sides,
         bad=(*given.bad, *(Bad(str(test / bad.path), bad.reason) for bad in found.bad)),
+        # those of a test folder inside the data are counted there
+        notes=(*given.notes, *(() if _is_inside(test, layout.train) else _unread(found))),
     )
 
 

@@ -6,7 +6,8 @@ Shapes: M images.
 import os
 import stat
 from array import array
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,10 +15,19 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.data.paths import Paths
 
-SUFFIXES: Final = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp"})
+SUFFIXES: Final = frozenset(
+    {".jpg", ".jpeg", ".jpe", ".jif", ".jfif", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp"}
+)
+UNREAD_SUFFIXES: Final = frozenset(
+    {".arw", ".avif", ".cr2", ".cr3", ".dng", ".heic", ".heif", ".jxl", ".nef", ".psd", ".svg"}
+)
+"""Of images that are not read; they are counted, so that nobody wonders where they are."""
+READABLE: Final = "to JPEG or PNG"
+"""What such an image is to be converted to."""
 NO_BYTES: Final = -1
 """The length of a file that cannot be asked for it, such as a broken link."""
 
@@ -35,6 +45,8 @@ class Listing:
     mtime_M: NDArray[np.int64]
     """When each file was changed, in nanoseconds."""
     unreadable_folders: tuple[str, ...] = ()
+    unread: str = ""
+    """A phrase that counts the images of kinds that are not read, if there are any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +56,17 @@ class _Folder:
     names: Paths
     sizes: "array[int]"
     times: "array[int]"
+    unread: Mapping[str, int]
+    """How many images it has of each kind that is not read, by suffix."""
+
+
+def is_image_name(name: str) -> bool:
+    """Whether a name ends as those of images do that are read."""
+    return _suffix(name) in SUFFIXES
+
+
+def _suffix(name: str) -> str:
+    return name[name.rfind(".") :].lower()
 
 
 def list_images(root: Path) -> Listing:
@@ -61,17 +84,31 @@ def list_images(root: Path) -> Listing:
     folders, unreadable = _walk(root)
     if "" not in folders:
         raise UserError(f"{root}: this folder cannot be opened: check its permissions")
+    unread = _counted_kinds(folders.values())
     sizes, times = array("q"), array("q")
     paths = Paths(_in_order(folders, sizes, times))
     if not len(paths):
         closed = f"; {len(unreadable)} of its folders cannot be opened" if unreadable else ""
-        raise UserError(f"{root}: no image found in this folder ({', '.join(sorted(SUFFIXES))}){closed}")
+        kinds = f"; {unread}" if unread else ""
+        raise UserError(
+            f"{root}: no image found in this folder ({', '.join(sorted(SUFFIXES))}){closed}{kinds}"
+        )
     return Listing(
         paths,
         np.array(sizes, np.int64),
         np.array(times, np.int64),
         unreadable_folders=tuple(sorted(unreadable)),
+        unread=unread,
     )
+
+
+def _counted_kinds(folders: Iterable[_Folder]) -> str:
+    total: Counter[str] = Counter()
+    for folder in folders:
+        total.update(folder.unread)
+    kinds = [counted(count, f"file {suffix}", f"files {suffix}") for suffix, count in sorted(total.items())]
+    are = "is not read: convert it" if total.total() == 1 else "are not read: convert them"
+    return f"{' and '.join(kinds)} {are} {READABLE}" if kinds else ""
 
 
 def _walk(root: Path) -> tuple[dict[str, _Folder], list[str]]:
@@ -106,9 +143,13 @@ def _read(path: Path) -> tuple[_Folder, list[str], list[str]]:
     """One folder, the folders in it, and the links to folders in it."""
     names, inner, linked = list[str](), list[str](), list[str]()
     sizes, times = array("q"), array("q")
+    unread: Counter[str] = Counter()
     with os.scandir(path) as entries:
         for entry in entries:
-            if (found := _look(entry)) is not None:
+            if (found := _look(entry)) is None:
+                if (suffix := _suffix(entry.name)) in UNREAD_SUFFIXES and entry.name[0] != ".":
+                    unread[suffix] += 1
+            else:
                 name, size, time = found
                 names.append(name)
                 sizes.append(size)
@@ -121,6 +162,7 @@ def _read(path: Path) -> tuple[_Folder, list[str], list[str]]:
         names=Paths(names[i] for i in order),
         sizes=array("q", (sizes[i] for i in order)),
         times=array("q", (times[i] for i in order)),
+        unread=unread,
     )
     return folder, inner, linked
 
@@ -130,7 +172,7 @@ def _look(entry: os.DirEntry[str]) -> tuple[str, int, int] | None:
     name = entry.name
     if name.startswith(".") or name == _PASSED_OVER:
         return None
-    is_image = name[name.rfind(".") :].lower() in SUFFIXES
+    is_image = is_image_name(name)
     try:
         if not is_image:
             return (name + "/", 0, 0) if entry.is_dir() and not _holds_a_run(entry.path) else None

@@ -57,6 +57,8 @@ class Scan:
     mtime_M: NDArray[np.int64]
     """When each file was changed, in nanoseconds."""
     bad: tuple[Bad, ...] = ()
+    unread: str = ""
+    """A phrase that counts the images of kinds that are not read, if there are any."""
 
 
 def scan(
@@ -146,6 +148,7 @@ def _made(root: Path, listing: Listing, facts: _Facts) -> Scan:
         bytes_M=listing.bytes_M[good],
         mtime_M=listing.mtime_M[good],
         bad=tuple(bad),
+        unread=listing.unread,
     )
 
 

@@ -4,6 +4,7 @@ import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from semppl.data.arrays import load_npz
 from semppl.data.dataset import Dataset
 from semppl.data.digits import load_digits
 from semppl.data.duplicates import without_duplicates
+from semppl.data.files import told_apart
 from semppl.data.folder import load_folder
 from semppl.data.imagenet import read_subset
 from semppl.data.images import ImageFiles, gather
@@ -24,12 +26,16 @@ from semppl.data.request import Request
 from semppl.data.splits import hold_out, keep_fraction, keep_per_class
 from semppl.data.torchvision import is_torchvision_name, load_torchvision
 
+# labelled files that are read once before training, where all do not fit into memory
+_MOST_TRIED: Final = 4096
+
 
 def load_dataset(request: Request) -> Dataset:
     """Read, withhold what was asked for, set labels aside, and keep pixels in memory where they fit.
 
     Withheld labels become hidden truth; `oracle` alone lets them into a training tensor. Every class must
-    have a label unless `require_labels` is off, for objectives that use none.
+    have a label unless `require_labels` is off, for objectives that use none. Files of a folder in which
+    reading finds damage that looking did not see are left out, too, so it begins once more without them.
     """
     given = _given(request)
     dataset = without_duplicates(_kept(given, request))
@@ -40,7 +46,12 @@ def load_dataset(request: Request) -> Dataset:
     dataset = _with_validation(dataset, request)
     if request.require_labels:
         _require_labels(dataset)
-    return masks_in_memory(_in_memory(with_masks(dataset, request), request), request)
+    ready, problems = _in_memory(with_masks(dataset, request), request)
+    damaged = {**request.damaged, **dict(map(told_apart, problems))}
+    if len(damaged) > len(request.damaged) and Path(request.source).is_dir():
+        return load_dataset(replace(request, damaged=damaged))
+    notes = tuple(f"{problem}: a grey image stands for it" for problem in sorted(problems))
+    return masks_in_memory(replace(ready, notes=(*ready.notes, *notes)), request)
 
 
 def _given(request: Request) -> Dataset:
@@ -154,10 +165,13 @@ def _require_labels(dataset: Dataset) -> None:
             )
 
 
-def _in_memory(dataset: Dataset, request: Request) -> Dataset:
-    """Files of one size that fit are read once, now; others are read again and again by workers."""
+def _in_memory(dataset: Dataset, request: Request) -> tuple[Dataset, set[str]]:
+    """Files of one size that fit are read once, now; others are read again and again by workers. Then those
+    with a label are tried, for they teach, vote and examine. What was wrong with files comes with it.
+    """
+    problems = set[str]()
     if isinstance(dataset.images, Tensor):
-        return dataset
+        return dataset, problems
     shape = _one_size(dataset)
     bytes_of_pixel = 3 if dataset.mask_files is None else 4
     fits = (
@@ -167,18 +181,22 @@ def _in_memory(dataset: Dataset, request: Request) -> Dataset:
         why = "they have different sizes" if shape is None else "they do not fit"
         raise UserError(f"--feed resident: images cannot be kept in memory: {why}; use --feed streaming")
     if request.feed == "streaming" or not fits or shape is None:
-        return dataset
+        known_M = torch.stack(
+            [labels for labels in (dataset.labels_M, dataset.held_out_M) if labels is not None]
+        )
+        labelled_L = (known_M != UNLABELLED).any(0).nonzero().squeeze(1)
+        if len(labelled_L) <= _MOST_TRIED:
+            gather(dataset.images[labelled_L], _corner, workers=request.workers, problems=problems)
+        return dataset, problems
     read = partial(
         gather,
         prepare=partial(_as_size, shape),
         workers=request.workers,
         advance=request.told("reading images"),
     )
-    damaged: set[str] = set()
-    images = read(dataset.images, problems=damaged)
-    tests = None if dataset.test_images is None else read(dataset.test_images, problems=damaged)
-    notes = tuple(f"{problem}: a grey image stands for it" for problem in sorted(damaged))
-    return replace(dataset, images=images, test_images=tests, notes=(*dataset.notes, *notes))
+    images = read(dataset.images, problems=problems)
+    tests = None if dataset.test_images is None else read(dataset.test_images, problems=problems)
+    return replace(dataset, images=images, test_images=tests), problems
 
 
 def _one_size(dataset: Dataset) -> tuple[int, int] | None:
@@ -190,6 +208,10 @@ def _one_size(dataset: Dataset) -> tuple[int, int] | None:
     if (sides != sides[0]).any():
         return None
     return int(sides[0, 0]), int(sides[0, 1])
+
+
+def _corner(image_3HW: Tensor) -> Tensor:
+    return image_3HW[:, :1, :1]
 
 
 def _as_size(shape: tuple[int, int], image_3HW: Tensor) -> Tensor:

@@ -10,10 +10,10 @@ import io
 import posixpath
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from textwrap import shorten
 from typing import Final
 
 import numpy as np
@@ -22,10 +22,18 @@ from numpy.typing import NDArray
 from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
+from semppl.data.listing import READABLE, is_image_name
 
 DELIMITERS: Final = (",", ";", "\t")
-_UNREADABLE: Final = -2
+_UNREADABLE, _FOR_TESTING = -2, -3
 _NAMED: Final = 3
+_SHOWN: Final = 80
+_BINARY: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"%PDF", b"\x89PNG", b"\xff\xd8\xff")
+"""How spreadsheets, archives, documents and images begin."""
+_NO_TEXT: Final = "this is no table of text (a spreadsheet? save it as CSV)"
+# bytes that are no UTF-8 stand in a text as Python keeps them in names of files
+_KEPT: Final = "surrogateescape"
+_UTF16: Final = (b"\xff\xfe".decode(errors=_KEPT), b"\xfe\xff".decode(errors=_KEPT))
 
 
 @dataclass(frozen=True)
@@ -47,23 +55,33 @@ class _Row:
     label: str
 
 
-def read_labels(file: Path, root: Path, paths: Sequence[str], unreadable: Collection[str] = ()) -> LabelTable:
+def read_labels(
+    file: Path,
+    root: Path,
+    paths: Sequence[str],
+    unreadable: Collection[str] = (),
+    for_testing: Collection[str] = (),
+) -> LabelTable:
     """The labels of the images below `root`.
 
     `paths` are those of all readable images, relative to `root` and with forward slashes; `unreadable` are
-    those of images that exist and cannot be read. A path in the table may also start with "./", have
-    backslashes, be absolute, count from the table's own folder, or differ in its Unicode normalisation.
+    those of images that exist and cannot be read, and `for_testing` those whose labels must not be used here.
+    A path in the table may also start with "./", have backslashes, be absolute, count from the table's own
+    folder, or differ in its Unicode normalisation.
     """
-    images = _Images(root, file.parent, paths, unreadable)
+    images = _Images(root, file.parent, paths, unreadable, for_testing)
     names: dict[str, int] = {}
     labels, rows = [UNLABELLED] * len(paths), [0] * len(paths)
     empty: list[int] = []
     lost: list[_Row] = []
+    num_apart = 0
     for row in _rows(file):
         image = images.find(row.path)
         if image is None:
             raise UserError(f"{file}: {_missing(row, images)}")
-        if not row.label:
+        if image == _FOR_TESTING:
+            num_apart += 1
+        elif not row.label:
             empty.append(image)
         elif image == _UNREADABLE:
             lost.append(row)
@@ -79,11 +97,12 @@ def read_labels(file: Path, root: Path, paths: Sequence[str], unreadable: Collec
     classes = tuple(sorted(names))
     place = {name: label for label, name in enumerate(classes)}
     sorted_C = np.array([*(place[name] for name in names), UNLABELLED], dtype=np.int64)
-    still_empty = sum(image != _UNREADABLE and labels[image] == UNLABELLED for image in empty)
+    num_empty = sum(image != _UNREADABLE and labels[image] == UNLABELLED for image in empty)
+    notes = _notes(num_empty, lost, num_apart)
     return LabelTable(
         classes=classes,
         labels_M=sorted_C[np.array(labels, dtype=np.int64)],
-        notes=tuple(f"{file.name}: {note}" for note in (*_notes(still_empty, lost), *_look_alikes(classes))),
+        notes=tuple(f"{file.name}: {note}" for note in (*notes, *_look_alikes(classes))),
     )
 
 
@@ -93,22 +112,41 @@ def numbered_lines(file: Path) -> list[tuple[int, str]]:
     return [(number, line) for number, line in lines if line and not line.startswith("#")]
 
 
-def _text(file: Path) -> str:
+def _text(file: Path, errors: str = "strict") -> str:
     if not file.is_file():
         raise UserError(f"{file}: {'a folder, not a file' if file.is_dir() else 'no such file'}")
     try:
-        return file.read_bytes().decode("utf-8-sig")
+        content = file.read_bytes()
     except OSError as error:
         raise UserError(f"{file}: cannot be read ({error.strerror})") from error
+    if content.startswith(_BINARY):
+        raise UserError(f"{file}: {_NO_TEXT}")
+    try:
+        return content.decode("utf-8-sig", errors)
     except UnicodeDecodeError as error:
         row = len((error.object[: error.start] + b"x").splitlines())
-        byte = error.object[error.start]
-        raise UserError(f"{file}: row {row} is not UTF-8 (byte 0x{byte:02x}): save it as UTF-8") from error
+        raise UserError(f"{file}: {_not_utf8(row, error.object[error.start])}") from error
+
+
+def _kept_byte(text: str) -> int | None:
+    """The first byte of a text that is no UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return text[error.start].encode(errors=_KEPT)[0]
+    return None
+
+
+def _not_utf8(row: int, byte: int) -> str:
+    return f"row {row} is not UTF-8 (byte 0x{byte:02x}): save it as UTF-8"
 
 
 def _rows(file: Path) -> Iterator[_Row]:
-    """Rows with their two fields cleaned; those without any content are passed over."""
-    text = _text(file)
+    """Rows with their two fields cleaned; those without any content are passed over.
+
+    A path may hold bytes that are no UTF-8, as the tables of our runs do where the name of a file has them.
+    """
+    text = _text(file, _KEPT)
     records = _records(text, _delimiter(text, file), file)
     first, header = next(records)
     columns = [name.strip().casefold() for name in header]
@@ -126,6 +164,8 @@ def _rows(file: Path) -> Iterator[_Row]:
                 f"{file}: row {number} has {len(fields)} fields, {fields}, and the header {len(columns)}: "
                 "put a field that contains the delimiter in quotes"
             )
+        if (byte := _kept_byte(fields[label])) is not None:
+            raise UserError(f"{file}: {_not_utf8(number, byte)}")
         yield _Row(number, fields[path], unicodedata.normalize("NFC", fields[label].strip()))
 
 
@@ -137,13 +177,20 @@ def _delimiter(text: str, file: Path) -> str:
             f"{file}: the file is empty: a header 'path,label' and a row for each label are needed"
         )
     for delimiter in DELIMITERS:
-        fields = next(csv.reader([first], delimiter=delimiter))
-        if {"path", "label"} <= {field.strip().casefold() for field in fields}:
-            return delimiter
-    raise UserError(
-        f"{file}: no header: the first line is {shorten(first, 80, placeholder='…')!r}, "
-        "but it must name the columns: path,label"
-    )
+        with suppress(csv.Error):  # a field that is too long: this is no header
+            fields = next(csv.reader([first], delimiter=delimiter))
+            if {"path", "label"} <= {field.strip().casefold() for field in fields}:
+                return delimiter
+    raise UserError(f"{file}: {_no_header(text, ' '.join(first.split()))}")
+
+
+def _no_header(text: str, first: str) -> str:
+    if "\0" in text and not text.startswith(_UTF16):
+        return _NO_TEXT
+    if (byte := _kept_byte(first)) is not None:
+        return _not_utf8(1, byte)
+    begins = first if len(first) <= _SHOWN else f"{first[:_SHOWN]}…"
+    return f"no header: the first line is {begins!r}, but it must name the columns: path,label"
 
 
 def _records(text: str, delimiter: str, file: Path) -> Iterator[tuple[int, list[str]]]:
@@ -166,15 +213,25 @@ def _records(text: str, delimiter: str, file: Path) -> Iterator[tuple[int, list[
 class _Images:
     """The images below a folder, found by each way in which a path may be written."""
 
-    def __init__(self, root: Path, folder: Path, paths: Sequence[str], unreadable: Collection[str]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        folder: Path,
+        paths: Sequence[str],
+        unreadable: Collection[str],
+        for_testing: Collection[str],
+    ) -> None:
         self.root = root
         self._bases = (root.absolute().as_posix(), folder.absolute().as_posix())
         self._index = dict.fromkeys(unreadable, _UNREADABLE)
+        self._index.update(dict.fromkeys(for_testing, _FOR_TESTING))
         self._index.update((path, image) for image, path in enumerate(paths))
         self._real: dict[str, str] = {}
 
     def find(self, written: str) -> int | None:
-        """The position of an image, or that it is unreadable, or None; the path as written comes first."""
+        """The position of an image, or that it is unreadable or for testing, or None; the path as written
+        comes first.
+        """
         if (found := self._index.get(written)) is not None:
             return found
         for path in self._readings(written.strip().replace("\\", "/")):
@@ -187,6 +244,17 @@ class _Images:
         """Whether a path leads out of the folder."""
         path = written.strip().replace("\\", "/")
         return not any(_join(base, path).startswith(self._bases[0] + "/") for base in self._bases)
+
+    def is_of_another_kind(self, written: str) -> bool:
+        """Whether a path leads to a file whose suffix says that we do not read it."""
+        path = written.strip().replace("\\", "/")
+        return not is_image_name(path) and any(map(self._is_file, self._readings(path)))
+
+    def _is_file(self, path: str) -> bool:
+        try:
+            return (self.root / path).is_file()
+        except OSError:  # too long for a name
+            return False
 
     def similar(self, written: str) -> str | None:
         """The only image with the same base name, if there is one."""
@@ -230,6 +298,11 @@ def _base_name(path: str) -> str:
 def _missing(row: _Row, images: _Images) -> str:
     if not row.path.strip():
         return f"row {row.number} has no path (its label is {row.label!r}): name an image or take the row out"
+    if (byte := _kept_byte(row.path)) is not None:
+        return _not_utf8(row.number, byte)
+    if images.is_of_another_kind(row.path):
+        kind = f"files {posixpath.splitext(row.path.strip())[1] or 'without a suffix'} are not read"
+        return f"row {row.number}: {row.path!r}: {kind}: convert it {READABLE} or take the row out"
     what = "label" if row.label else "row"
     where = f"outside {images.root}" if images.is_outside(row.path) else f"no image below {images.root}"
     similar = images.similar(row.path)
@@ -251,7 +324,13 @@ def _require_two(names: Collection[str], rows: list[int], file: Path) -> None:
         )
 
 
-def _notes(num_empty: int, lost: list[_Row]) -> Iterator[str]:
+def _notes(num_empty: int, lost: list[_Row], num_apart: int) -> Iterator[str]:
+    if num_apart:
+        yield counted(
+            num_apart,
+            "row is of a test image, which is for testing alone",
+            "rows are of test images, which are for testing alone",
+        )
     if num_empty:
         rows = counted(num_empty, "row has an empty label and counts", "rows have an empty label and count")
         yield f"{rows} as unlabelled"

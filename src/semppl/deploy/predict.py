@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -16,7 +16,7 @@ from semppl.core.counted import counted
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import write_text
 from semppl.data.dataset import evenly
-from semppl.data.files import check_file
+from semppl.data.files import check_file, told_apart
 from semppl.data.images import ImageFiles, Images
 from semppl.data.paths import Paths
 from semppl.data.scan import Bad, scan
@@ -48,6 +48,19 @@ class Predictions:
     sample_S: Tensor
     """Positions of the images whose features are kept."""
     features_SF: Tensor
+
+    def of(self, kept_K: Tensor) -> "Predictions":
+        """Those of some of the images, which are given in rising order."""
+        place_N = torch.full((len(self.labels_N),), -1).index_copy(0, kept_K, torch.arange(len(kept_K)))
+        sample_S = place_N[self.sample_S]
+        return Predictions(
+            labels_N=self.labels_N[kept_K],
+            probability_N=self.probability_N[kept_K],
+            answer=Answer(*(part[kept_K] for part in self.answer)),
+            share_N=self.share_N[kept_K],
+            sample_S=sample_S[sample_S >= 0],
+            features_SF=self.features_SF[sample_S >= 0],
+        )
 
 
 @torch.inference_mode()
@@ -97,6 +110,14 @@ def predict(
         sample_S=sample_S,
         features_SF=torch.cat(features),
     )
+
+
+def readable(images: Images, problems: Collection[str]) -> Tensor:
+    """Places of the images that are not among the files of `problems`: grey ones were seen for those."""
+    lost = {told_apart(problem)[0] for problem in problems}
+    if not lost or isinstance(images, Tensor):
+        return torch.arange(len(images))
+    return torch.tensor([i for i in range(len(images)) if images.path(i) not in lost], dtype=torch.long)
 
 
 def share_of(
@@ -163,9 +184,12 @@ def predict_folder(
     damaged: set[str] = set()
     with StageProgress(console, "predicting", len(files)) as progress:
         said = predict(model, files, workers=workers, advance=progress.advance, problems=damaged)
+    if damaged:
+        kept_K = readable(files, damaged)
+        files, said = files[kept_K], said.of(kept_K)
+        bad = (*bad, *(Bad(*told_apart(problem)) for problem in sorted(damaged)))
+    _require_some(images, files, bad)
     table = prediction_table(files.paths, said, model)
-    for problem in sorted(damaged):
-        console.print(f"{problem}: its label means nothing", highlight=False, soft_wrap=True)
     for one in bad[:_NAMED]:
         console.print(f"left out: {one.path}: {one.reason}", highlight=False, soft_wrap=True)
     if len(bad) > _NAMED:
@@ -184,6 +208,8 @@ def predict_folder(
 def _check_place(out: Path, *, overwrite: bool) -> None:
     """Before all images are read."""
     try:
+        if out.exists() and not (out.is_file() or out.is_dir()):
+            return  # a device or a pipe
         if out.exists() and not overwrite:
             raise UserError(f"{out} is there already: choose another --out, or use --overwrite")
         if out.is_dir():
@@ -203,6 +229,11 @@ def _found(images: Path, workers: int | None) -> tuple[ImageFiles, tuple[Bad, ..
             raise UserError(f"{images}: not a readable image ({facts.problem})")
         return ImageFiles(images.parent, Paths([images.name])), ()
     found = scan(images, workers=workers)
-    if not len(found.paths):
-        raise UserError(f"{images}: {counted(len(found.bad), 'image')}, none of which can be read")
+    _require_some(images, found.paths, found.bad)
     return ImageFiles(images, found.paths), found.bad
+
+
+def _require_some(images: Path, found: Sized, bad: Sequence[Bad]) -> None:
+    if not len(found):
+        reason = f": {bad[0].reason}" if bad else ""
+        raise UserError(f"{images}: {counted(len(bad), 'image')}, none of which can be read{reason}")

@@ -17,7 +17,7 @@ from semppl.core.labels import UNLABELLED
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.deploy.model import Decides, Model, linear_head, load_model, save_model, scale_logits_
 from semppl.deploy.network import Architecture, Network
-from semppl.deploy.predict import Predictions, predict, prediction_table
+from semppl.deploy.predict import Predictions, predict, prediction_table, readable
 from semppl.evaluate.advice import label_next, suspicious
 from semppl.evaluate.bank import Answer, build_bank
 from semppl.fit.consistency import Course
@@ -100,8 +100,13 @@ def predict_rest(desk: Desk, model: Model, run: RunDirectory) -> tuple[Tensor, P
     images, damaged = desk.dataset.images[index_N], set[str]()
     with StageProgress(desk.console, "predicting", len(index_N)) as progress:
         said = predict(model, images, workers=desk.workers, advance=progress.advance, problems=damaged)
-    for problem in sorted(damaged):
-        desk.say(f"{problem}: its label means nothing")
+    if damaged:
+        kept_K = readable(images, damaged)
+        index_N, said = index_N[kept_K], said.of(kept_K)
+        for problem in sorted(damaged):
+            desk.say(f"left out: {problem}")
+    if not len(index_N):
+        return None
     names = [desk.dataset.names[i] for i in index_N.tolist()]
     write_text(run.path / PREDICTIONS, prediction_table(names, said, model))
     return index_N, said
