@@ -43,6 +43,13 @@ def test_what_the_user_wrote_stays():
         assert choose_queue(choose_network(given, facts(gpu=gpu)), facts()) == given
 
 
+def test_a_zero_stays_for_others_to_refuse():
+    given = Config(views=ViewsConfig(large_size=0), net=NetConfig(head_hidden=0))
+    config = choose_network(replace(given, method=MethodConfig(queue_capacity=0)), facts())
+    assert (config.views.large_size, config.net.head_hidden) == (0, 0)
+    assert choose_queue(replace(config, epochs=1.0), facts()).method.queue_capacity == 0
+
+
 def test_classes_are_shown_equally_often_where_some_have_few_labels():
     def balanced(imbalance, num_labels=200, **given):
         config = Config(batch_size=64, epochs=10.0, data=DataConfig(**given))

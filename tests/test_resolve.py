@@ -79,6 +79,11 @@ def test_target_and_scales_are_the_papers_only_in_long_runs():
         ({"epochs": 0.0}, "--epochs is 0.0: it must be above 0 here"),
         ({"log_every": 0}, "--log-every"),
         ({"sheet_every": -1.0}, "--sheet-every"),
+        ({"probe_every": -1.0}, "--probe-every is -1.0: it must be at least 0"),
+        ({"checkpoint_every": -1.0}, "--checkpoint-every is -1.0: it must be at least 0"),
+        ({"timeout": -1.0}, "--timeout is -1.0: it must be above 0"),
+        ({"net": NetConfig(head_hidden=0)}, "--net.head-hidden is 0: it must be at least 1"),
+        ({"net": NetConfig(norm_ranks=0)}, "--net.norm-ranks is 0: it must be at least 1"),
         ({"keep_checkpoints": 0}, "--keep-checkpoints"),
         ({"views": ViewsConfig(large=0)}, "--views.large is 0"),
         ({"views": ViewsConfig(small=-1)}, "--views.small"),
@@ -98,9 +103,15 @@ def test_target_and_scales_are_the_papers_only_in_long_runs():
             "--method.minimum-votes is 2: .* at most 1",
         ),
         ({"method": MethodConfig(target_decay=1.1)}, "--method.target-decay"),
+        ({"method": MethodConfig(contrast_scale=-1.0)}, "--method.contrast-scale is -1.0"),
+        ({"method": MethodConfig(invariance_scale=-1.0)}, "--method.invariance-scale is -1.0"),
         ({"method": MethodConfig(labels="oracle")}, "labels-per-class"),
         ({"optim": OptimConfig(base_lr=-1.0)}, "--optim.base-lr is -1.0: it must be above 0"),
         ({"optim": OptimConfig(warmup_epochs=-3.0)}, "--optim.warmup-epochs"),
+        (
+            {"optim": OptimConfig(momentum=1.0)},
+            "--optim.momentum is 1.0: it must be at least 0 and below 1 h",
+        ),
         ({"data": DataConfig(labelled_fraction=1.5)}, "--data.labelled-fraction"),
         ({"data": DataConfig(labels_per_class=0)}, "--labels-per-class"),
     ],
@@ -108,6 +119,23 @@ def test_target_and_scales_are_the_papers_only_in_long_runs():
 def test_what_cannot_work_is_refused(changes, words):
     with pytest.raises(UserError, match=words):
         resolved(Config(**changes), image_size=8, num_images=100)
+
+
+@pytest.mark.parametrize("capacity", [20, None])
+def test_a_ballot_of_the_whole_queue_knows_nothing_of_the_image(capacity):
+    """By default it has twenty batches."""
+    entries = capacity or 240
+
+    def given(**method):
+        return Config(batch_size=12, method=MethodConfig(queue_capacity=capacity, **method))
+
+    for k in (entries, 1000):
+        words = f"^--method.k is {k}, and the queue has {entries} entries: all would vote"
+        with pytest.raises(UserError, match=words):
+            resolved(given(k=k), image_size=8, num_images=100)
+    assert resolved(given(k=entries - 1), image_size=8, num_images=100).method.k == entries - 1
+    resolved(given(k=1000, positives=0), image_size=8, num_images=100)  # nobody votes
+    resolved(Config(method=MethodConfig(queue_capacity=1)), image_size=8, num_images=100)
 
 
 def test_a_single_image_is_not_enough():

@@ -46,12 +46,12 @@ def choose_network(config: Config, facts: Facts) -> Config:
     most = 224 if facts.gpu else 64
     size = min(facts.image_size, most)
     ours = not (net.encoder or "").startswith("timm:")
-    size = views.large_size or facts.fitting(size)
+    size = facts.fitting(size) if views.large_size is None else views.large_size
     deep = facts.gpu and size > 64 and facts.num_images >= 20_000
     small_stem = size <= (64 if facts.gpu else 40)
     batch = 2 ** max(min(facts.num_images // 8, 512 if facts.gpu else 128).bit_length() - 1, 1)
     slim = ours and not facts.gpu and net.encoder is None
-    batch = config.batch_size or batch
+    batch = batch if config.batch_size is None else config.batch_size
     area = _TINY_AREA if views.min_area is None and size <= _TINY else views.min_area
     return replace(
         config,
@@ -62,7 +62,7 @@ def choose_network(config: Config, facts: Facts) -> Config:
             net,
             encoder=net.encoder or ("resnet10" if slim else "resnet50" if deep else "resnet18"),
             width=_width(slim, small_stem) if net.width is None else net.width,
-            head_hidden=net.head_hidden or (512 if slim else 4096),
+            head_hidden=(512 if slim else 4096) if net.head_hidden is None else net.head_hidden,
             stem=net.stem or ("small" if small_stem else "imagenet"),
         ),
     )
@@ -93,7 +93,9 @@ def choose_queue(config: Config, facts: Facts) -> Config:
     """
     method, data = config.method, config.data
     batch = config.images_per_step
-    capacity = method.queue_capacity or max(64 * facts.num_classes, min(20 * batch, 16 * facts.num_labels))
+    capacity = method.queue_capacity
+    if capacity is None:
+        capacity = max(64 * facts.num_classes, min(20 * batch, 16 * facts.num_labels))
     steps = config.total_steps(facts.num_images)
     needed = 10 * capacity / (batch * steps)
     share = data.labelled_fraction

@@ -16,6 +16,7 @@ from semppl.ablate.settings import TABLES, not_joined, tables_of
 from semppl.config import Config
 from semppl.core.allocator import keep_freed_memory_
 from semppl.core.errors import Elsewhere, RunError, UserError
+from semppl.core.out_of_memory import SMALLER, out_of_memory
 from semppl.core.rundir import RunDirectory
 from semppl.fit.settings import FitSettings
 from semppl.parse import parse
@@ -56,9 +57,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:  # noqa: BLE001 - the last resort: one line for people, the rest with --debug
         if "--debug" in arguments:
             traceback.print_exc()
-        lines = str(error).splitlines() or [""]
-        _leave(f"{type(error).__name__}: {lines[0]} (--debug shows where)", None, 1)
+        _leave(_unforeseen(error, arguments), None, 1)
     sys.exit(0)
+
+
+def _unforeseen(error: Exception, arguments: Sequence[str]) -> str:
+    full = out_of_memory(error)
+    if full is not None and arguments[0] in ("ablate", "doctor", "fit", "pretrain"):
+        return f"{full}: {SMALLER}"
+    lines = str(error).splitlines() or [""]
+    return f"{full or f'{type(error).__name__}: {lines[0]}'} (--debug shows where)"
 
 
 def _let_odd_names_out() -> None:

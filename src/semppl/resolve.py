@@ -1,17 +1,19 @@
 """What a configuration leaves open, chosen from the data; and what cannot work, refused."""
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from semppl.config import Config, MethodConfig, NetConfig, OptimConfig
+from semppl.config import Config, MethodConfig, NetConfig, OptimConfig, required
 from semppl.core.counted import counted
 from semppl.core.errors import UserError
 
 T = TypeVar("T")
 
 POSITIVE = sys.float_info.min
+BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 def _any_size(size: int) -> int:
@@ -33,7 +35,8 @@ def resolved(
     if num_images < 2:
         raise UserError(f"the data has {counted(num_images, 'image')}: at least 2 are needed")
     batch_size = _first(config.batch_size, 2 ** max(min(num_images // 8, 512).bit_length() - 1, 1))
-    config = replace(config, batch_size=batch_size)
+    capacity = _first(config.method.queue_capacity, max(20 * batch_size, 64 * num_classes))
+    config = replace(config, batch_size=batch_size, method=replace(config.method, queue_capacity=capacity))
     _check(config, batch_size, num_images)
     steps = config.total_steps(num_images)
     long = steps >= 20_000
@@ -69,7 +72,6 @@ def resolved(
         method=replace(
             method,
             minimum_votes=_first(method.minimum_votes, 0),
-            queue_capacity=_first(method.queue_capacity, max(20 * batch_size, 64 * num_classes)),
             negatives=_first(method.negatives, _default_negatives(method, batch_size)),
             contrast_scale=_first(method.contrast_scale, 0.3 if long else 1.0),
             invariance_scale=_first(method.invariance_scale, 5.0 if long else 1.0),
@@ -108,6 +110,9 @@ def _check(config: Config, batch_size: int, num_images: int) -> None:
         ("--epochs", config.epochs, POSITIVE, None),
         ("--micro-batch", config.micro_batch, 2, batch_size),
         ("--log-every", config.log_every, 1, None),
+        ("--timeout", config.timeout, POSITIVE, None),
+        ("--probe-every", config.probe_every, 0, None),
+        ("--checkpoint-every", config.checkpoint_every, 0, None),
         ("--sheet-every", config.sheet_every, 0, None),
         ("--keep-checkpoints", config.keep_checkpoints, 1, None),
         ("--labels-per-class", config.data.labels_per_class, 1, None),
@@ -123,6 +128,7 @@ def _check(config: Config, batch_size: int, num_images: int) -> None:
         ("--saliency.min-foreground", config.saliency.min_foreground, 0, 1),
         ("--net.head-hidden", config.net.head_hidden, 1, None),
         ("--net.head-outputs", config.net.head_outputs, 1, None),
+        ("--net.norm-ranks", config.net.norm_ranks, 1, None),
         ("--method.positives", method.positives, 0, None),
         ("--method.k", method.k, 1, None),
         ("--method.alpha", method.alpha, 0, None),
@@ -131,9 +137,11 @@ def _check(config: Config, batch_size: int, num_images: int) -> None:
         ("--method.negatives", method.negatives, 0, most),
         ("--method.minimum-votes", method.minimum_votes, 0, config.num_ballots),
         ("--method.vote-power", method.vote_power, 0, None),
+        ("--method.contrast-scale", method.contrast_scale, 0, None),
+        ("--method.invariance-scale", method.invariance_scale, 0, None),
         ("--method.target-decay", method.target_decay, 0, 1),
         ("--optim.base-lr", optim.base_lr, POSITIVE, None),
-        ("--optim.momentum", optim.momentum, 0, 1),
+        ("--optim.momentum", optim.momentum, 0, BELOW_ONE),
         ("--optim.weight-decay", optim.weight_decay, 0, None),
         ("--optim.warmup-epochs", optim.warmup_epochs, 0, None),
     ]
@@ -163,6 +171,12 @@ def _check_pairs(config: Config, batch_size: int) -> None:
     given = config.data.labels_per_class is None and config.data.label_fraction is None
     if method.labels == "oracle" and given:
         raise UserError("oracle labels need --labels-per-class: the withheld labels are the oracle")
+    capacity = required(method.queue_capacity)
+    if method.positives and 1 < method.k >= capacity:
+        raise UserError(
+            f"--method.k is {method.k}, and the queue has {counted(capacity, 'entry', 'entries')}: all would "
+            "vote, for all images alike; use a smaller --method.k or a larger --method.queue-capacity"
+        )
     _check_normalisation(net)
     if net.pretrained and not (net.encoder or "").startswith("timm:"):
         raise UserError("--pretrained takes the weights of timm: name a model with --encoder timm:NAME")
@@ -180,5 +194,5 @@ def _check_normalisation(net: NetConfig) -> None:
 
 def _refuse(flag: str, value: float, low: float, high: float | None) -> None:
     least = "above 0" if low == POSITIVE else f"at least {low:g}"
-    most = "" if high is None else f" and at most {high:g}"
+    most = "" if high is None else " and below 1" if high == BELOW_ONE else f" and at most {high:g}"
     raise UserError(f"{flag} is {value}: it must be {least}{most} here")

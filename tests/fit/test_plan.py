@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from semppl.config import DataConfig, ViewsConfig
+from semppl.config import DataConfig, MethodConfig, NetConfig, ViewsConfig
 from semppl.core.errors import UserError
 from semppl.fit import plan
 from semppl.fit.plan import planned
@@ -91,11 +91,16 @@ def test_uneven_labels_are_balanced_and_even_ones_stay_as_they_are(given, monkey
 
 @pytest.mark.parametrize(
     ("flag", "zero"),
-    [("--batch-size", {"batch_size": 0}), ("--views.large-size", {"views": ViewsConfig(large_size=0)})],
+    [
+        ("--batch-size", {"batch_size": 0}),
+        ("--views.large-size", {"views": ViewsConfig(large_size=0)}),
+        ("--net.head-hidden", {"net": NetConfig(head_hidden=0)}),
+        ("--method.queue-capacity", {"method": MethodConfig(queue_capacity=0)}),
+    ],
 )
 def test_nothing_is_chosen_in_the_place_of_a_zero(given, flag, zero):
     config, dataset = given
-    with pytest.raises(UserError, match=f"{flag} is 0: leave it out"):
+    with pytest.raises(UserError, match=f"{flag} is 0: it must be at least "):
         planned(replace(config, **zero), dataset, CPU, minutes=10)
 
 

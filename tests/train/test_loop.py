@@ -118,6 +118,13 @@ def signalled(run, at):
     return replace(run, step=step)
 
 
+def test_without_probes_and_checkpoints_there_is_the_last_checkpoint_alone(npz, tmp_path):
+    disk = Disk()
+    looped(training(npz), tmp_path, disk, probe=0, checkpoint=0).run_()
+    assert [row["step"] for row in disk.rows if "probed" in row] == []
+    assert disk.states == [6]
+
+
 def test_a_signal_leaves_a_checkpoint_of_the_step_in_hand(npz, tmp_path):
     disk = Disk()
     with pytest.raises(

@@ -23,6 +23,7 @@ from typing import Final
 from semppl.ablate.cell import Cell
 from semppl.core.allocator import keep_freed_memory_
 from semppl.core.errors import RunError, UserError
+from semppl.core.out_of_memory import SMALLER, out_of_memory
 from semppl.train.interrupt import SIGNALS, Interrupted
 
 Work = Callable[[Cell, int, int], None]
@@ -181,8 +182,8 @@ def _live(cell: Cell, work: Work, slot: int, jobs: int, words: Connection) -> No
         sys.exit(1)
     except Exception as error:  # noqa: BLE001 - one line for people, the rest in the log
         traceback.print_exc()
-        first = next(iter(str(error).splitlines()), "")
-        words.send(f"{type(error).__name__}: {first}")
+        first, full = next(iter(str(error).splitlines()), ""), out_of_memory(error)
+        words.send(f"{full}: {SMALLER}" if full else f"{type(error).__name__}: {first}")
         sys.exit(1)
 
 

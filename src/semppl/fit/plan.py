@@ -37,9 +37,7 @@ def planned(
     """
     if minutes <= 0:
         raise UserError(f"--minutes is {minutes:g}: it must be above 0")
-    for flag, given in (("--batch-size", config.batch_size), ("--views.large-size", config.views.large_size)):
-        if given == 0:
-            raise UserError(f"{flag} is 0: leave it out, and it is chosen")
+    resolved_for(replace(config, epochs=config.epochs or 1.0), dataset)  # what cannot work is refused
     facts = Facts(
         image_size=dataset.size,
         num_images=len(dataset.labels_M),

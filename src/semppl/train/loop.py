@@ -23,13 +23,12 @@ _LOOK: Final = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Cadence:
-    """Steps between two of each."""
+    """Steps between two of each; 0: never, or of checkpoints the last alone."""
 
     log: int
     probe: int
     checkpoint: int
     sheet: int = 0
-    """0: never."""
 
 
 @final
@@ -70,7 +69,7 @@ class Loop:
                 last = state.step == total
                 if state.step % self.cadence.log == 0 or last:
                     self._log(pace)
-                if state.step % self.cadence.checkpoint == 0 or last:
+                if last or (self.cadence.checkpoint and state.step % self.cadence.checkpoint == 0):
                     self._save(stop, pace)
             if signum:
                 self._save(stop, pace)
@@ -95,14 +94,14 @@ class Loop:
         if self.writer is not None:
             self.writer.row(row)
         self.report(row)
-        if self.show is not None and self.cadence.sheet and self._due(self.cadence.sheet):
+        if self.show is not None and self._due(self.cadence.sheet):
             self.show()
         pace.restart()
 
     def _due(self, every: int) -> bool:
         """With the first line of metrics after so many steps, and with the last."""
-        step = self.training.state.step
-        return step % every < self.cadence.log or step == self.training.total_steps
+        step, total = self.training.state.step, self.training.total_steps
+        return every > 0 and (step % every < self.cadence.log or step == total)
 
     def _save(self, stop: Stopper, pace: "_Pace") -> None:
         """Hand over a checkpoint, once the one before it is on disk: hours, where a disk is full, and no
