@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semppl.core.errors import UserError
-from semppl.data.table import numbered_lines, read_labels
+from semppl.data.table import read_labels
 
 PATHS = ["a/x.jpg", "a/y.jpg", "b/z.jpg", "w.jpg"]
 GOOD = "path,label\na/x.jpg,cat\na/y.jpg,dog\n"
@@ -333,20 +333,6 @@ def test_no_label_at_all(tmp_path, rows):
     assert "no label at all" in refused(tmp_path, f"path,label\n{rows}", unreadable=["bad.jpg"])
 
 
-def test_a_list_of_names(tmp_path):
-    file = table(tmp_path, "\ufeff# a list\n\n a.jpg \r\nb #2.jpg\n  # more\nc.jpg", name="list.txt")
-    assert [line for _, line in numbered_lines(file)] == ["a.jpg", "b #2.jpg", "c.jpg"]
-    assert numbered_lines(file) == [(3, "a.jpg"), (4, "b #2.jpg"), (6, "c.jpg")]
-    assert numbered_lines(table(tmp_path, "", name="empty.txt")) == []
-
-
-def test_a_list_that_cannot_be_read(tmp_path):
-    with pytest.raises(UserError, match=r"none\.txt: no such file"):
-        numbered_lines(tmp_path / "none.txt")
-    with pytest.raises(UserError, match=r"list\.txt: row 2 is not UTF-8"):
-        numbered_lines(table(tmp_path, b"a\n\xff\n", name="list.txt"))
-
-
 def test_a_folder_is_no_table(tmp_path):
     with pytest.raises(UserError, match=rf"^{tmp_path}: a folder, not a file$"):
         read_labels(tmp_path, tmp_path, PATHS)
@@ -364,17 +350,6 @@ def test_no_more_than_three_such_groups_are_named(tmp_path):
     rows = "".join(f"{i}.jpg,{'aAbBcCdDeE'[i]}\n" for i in range(10))
     (note,) = read(tmp_path, f"path,label\n{rows}", paths=paths).notes
     assert "'A' and 'a'; 'B' and 'b'; 'C' and 'c'; and 2 more: if" in note
-
-
-@pytest.mark.parametrize("begins", [b"PK\x03\x04", b"\x89PNG\r\n", b"%PDF-1.7", b"SQLite format 3\0"])
-def test_what_is_no_text_is_called_so(tmp_path, begins):
-    line = refused(tmp_path, begins + bytes(200_000))
-    assert line.endswith(": this is no table of text (a spreadsheet? save it as CSV)")
-
-
-def test_a_first_line_of_any_length_is_shown_in_part(tmp_path):
-    line = refused(tmp_path, "x" * 200_000)  # longer than a field of a table may be
-    assert f"the first line is '{'x' * 80}…', but it must name the columns: path,label" in line
 
 
 def test_names_that_are_no_utf8_are_found_as_predictions_have_them(tmp_path):

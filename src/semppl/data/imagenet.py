@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semppl.core.errors import UserError
-from semppl.data.table import numbered_lines
+from semppl.data.rows import numbered_lines
 
 SUBSETS: Final[Mapping[str, tuple[str, int]]] = {
     "71e82a48ba78252683ae334c4d019ebd5c6e855b9599c1389fbe83eb9549cf17": ("1 %", 12_811),

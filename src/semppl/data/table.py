@@ -1,16 +1,12 @@
 """Labels from a table: a CSV file with the columns `path` and `label`.
 
 Paths count from the folder of the images. Labels are names, and an empty one means no label. Each mistake is
-one line that names the file, the row and the value. A row is counted as a spreadsheet shows it: the header is
-row 1, and a row that spans lines has the number of its first.
+one line that names the file, the row and the value.
 """
 
-import csv
-import io
 import posixpath
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,17 +19,10 @@ from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
 from semppl.data.listing import READABLE, is_image_name
+from semppl.data.rows import Row, not_utf8, read_rows
 
-DELIMITERS: Final = (",", ";", "\t")
 _UNREADABLE, _FOR_TESTING = -2, -3
 _NAMED: Final = 3
-_SHOWN: Final = 80
-_BINARY: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"%PDF", b"\x89PNG", b"\xff\xd8\xff")
-"""How spreadsheets, archives, documents and images begin."""
-_NO_TEXT: Final = "this is no table of text (a spreadsheet? save it as CSV)"
-# bytes that are no UTF-8 stand in a text as Python keeps them in names of files
-_KEPT: Final = "surrogateescape"
-_UTF16: Final = (b"\xff\xfe".decode(errors=_KEPT), b"\xfe\xff".decode(errors=_KEPT))
 
 
 @dataclass(frozen=True)
@@ -46,13 +35,6 @@ class LabelTable:
     """Positions in `classes`, −1 where there is no label."""
     notes: tuple[str, ...]
     """Remarks of one line each."""
-
-
-@dataclass(frozen=True)
-class _Row:
-    number: int
-    path: str
-    label: str
 
 
 def read_labels(
@@ -73,9 +55,9 @@ def read_labels(
     names: dict[str, int] = {}
     labels, rows = [UNLABELLED] * len(paths), [0] * len(paths)
     empty: list[int] = []
-    lost: list[_Row] = []
+    lost: list[Row] = []
     num_apart = 0
-    for row in _rows(file):
+    for row in read_rows(file):
         image = images.find(row.path)
         if image is None:
             raise UserError(f"{file}: {_missing(row, images)}")
@@ -104,110 +86,6 @@ def read_labels(
         labels_M=sorted_C[np.array(labels, dtype=np.int64)],
         notes=tuple(f"{file.name}: {note}" for note in (*notes, *_look_alikes(classes))),
     )
-
-
-def numbered_lines(file: Path) -> list[tuple[int, str]]:
-    """Lines of a text with their numbers; blank lines and comments, which start with #, are passed over."""
-    lines = ((number, line.strip()) for number, line in enumerate(io.StringIO(_text(file), newline=""), 1))
-    return [(number, line) for number, line in lines if line and not line.startswith("#")]
-
-
-def _text(file: Path, errors: str = "strict") -> str:
-    if not file.is_file():
-        raise UserError(f"{file}: {'a folder, not a file' if file.is_dir() else 'no such file'}")
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror})") from error
-    if content.startswith(_BINARY):
-        raise UserError(f"{file}: {_NO_TEXT}")
-    try:
-        return content.decode("utf-8-sig", errors)
-    except UnicodeDecodeError as error:
-        row = len((error.object[: error.start] + b"x").splitlines())
-        raise UserError(f"{file}: {_not_utf8(row, error.object[error.start])}") from error
-
-
-def _kept_byte(text: str) -> int | None:
-    """The first byte of a text that is no UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        return text[error.start].encode(errors=_KEPT)[0]
-    return None
-
-
-def _not_utf8(row: int, byte: int) -> str:
-    return f"row {row} is not UTF-8 (byte 0x{byte:02x}): save it as UTF-8"
-
-
-def _rows(file: Path) -> Iterator[_Row]:
-    """Rows with their two fields cleaned; those without any content are passed over.
-
-    A path may hold bytes that are no UTF-8, as the tables of our runs do where the name of a file has them.
-    """
-    text = _text(file, _KEPT)
-    records = _records(text, _delimiter(text, file), file)
-    first, header = next(records)
-    columns = [name.strip().casefold() for name in header]
-    if twice := [name for name in ("path", "label") if columns.count(name) > 1]:
-        raise UserError(f"{file}: row {first} has the column {twice[0]!r} twice: keep one of the two")
-    path, label = columns.index("path"), columns.index("label")
-    for number, fields in records:
-        if len(fields) <= max(path, label):
-            found = f"{len(fields)} field{'s' * (len(fields) > 1)}"
-            raise UserError(
-                f"{file}: row {number} has only {found}, {fields}: path and label are both needed"
-            )
-        if any(field.strip() for field in fields[len(columns) :]):
-            raise UserError(
-                f"{file}: row {number} has {len(fields)} fields, {fields}, and the header {len(columns)}: "
-                "put a field that contains the delimiter in quotes"
-            )
-        if (byte := _kept_byte(fields[label])) is not None:
-            raise UserError(f"{file}: {_not_utf8(number, byte)}")
-        yield _Row(number, fields[path], unicodedata.normalize("NFC", fields[label].strip()))
-
-
-def _delimiter(text: str, file: Path) -> str:
-    """The one that finds both columns in the first line."""
-    first = next((line for line in io.StringIO(text, newline="") if line.strip()), None)
-    if first is None:
-        raise UserError(
-            f"{file}: the file is empty: a header 'path,label' and a row for each label are needed"
-        )
-    for delimiter in DELIMITERS:
-        with suppress(csv.Error):  # a field that is too long: this is no header
-            fields = next(csv.reader([first], delimiter=delimiter))
-            if {"path", "label"} <= {field.strip().casefold() for field in fields}:
-                return delimiter
-    raise UserError(f"{file}: {_no_header(text, ' '.join(first.split()))}")
-
-
-def _no_header(text: str, first: str) -> str:
-    if "\0" in text and not text.startswith(_UTF16):
-        return _NO_TEXT
-    if (byte := _kept_byte(first)) is not None:
-        return _not_utf8(1, byte)
-    begins = first if len(first) <= _SHOWN else f"{first[:_SHOWN]}…"
-    return f"no header: the first line is {begins!r}, but it must name the columns: path,label"
-
-
-def _records(text: str, delimiter: str, file: Path) -> Iterator[tuple[int, list[str]]]:
-    """Records that have any content, each with the number of the line where it starts."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    while True:
-        number = reader.line_num + 1
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise UserError(
-                f"{file}: row {number} is not well-formed ({error}): look at its quotes"
-            ) from error
-        if any(field.strip() for field in fields):
-            yield number, fields
 
 
 class _Images:
@@ -295,11 +173,11 @@ def _base_name(path: str) -> str:
     return _composed(path.rpartition("/")[2]).casefold()
 
 
-def _missing(row: _Row, images: _Images) -> str:
+def _missing(row: Row, images: _Images) -> str:
     if not row.path.strip():
         return f"row {row.number} has no path (its label is {row.label!r}): name an image or take the row out"
-    if (byte := _kept_byte(row.path)) is not None:
-        return _not_utf8(row.number, byte)
+    if problem := not_utf8(row.number, row.path):
+        return problem
     if images.is_of_another_kind(row.path):
         kind = f"files {posixpath.splitext(row.path.strip())[1] or 'without a suffix'} are not read"
         return f"row {row.number}: {row.path!r}: {kind}: convert it {READABLE} or take the row out"
@@ -324,7 +202,7 @@ def _require_two(names: Collection[str], rows: list[int], file: Path) -> None:
         )
 
 
-def _notes(num_empty: int, lost: list[_Row], num_apart: int) -> Iterator[str]:
+def _notes(num_empty: int, lost: list[Row], num_apart: int) -> Iterator[str]:
     if num_apart:
         yield counted(
             num_apart,

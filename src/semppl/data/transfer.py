@@ -21,8 +21,8 @@ from semppl.core.labels import UNLABELLED
 from semppl.data.images import ImageFiles, Images
 from semppl.data.listing import list_images
 from semppl.data.paths import Paths
+from semppl.data.rows import numbered_lines
 from semppl.data.splits import digest, hold_out, keep_per_class
-from semppl.data.table import numbered_lines
 from semppl.data.torchvision import Arguments, default_root, load_parts
 
 Metric = Literal["top-1", "mean per class"]
