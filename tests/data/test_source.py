@@ -160,6 +160,15 @@ def test_files_of_torchvision_may_be_moved(monkeypatch, class_folders):
     assert data.images.path(0) == paths[0]
 
 
+def test_a_class_whose_only_label_was_dropped_comes_with_the_reason(class_folders, tmp_path):
+    shutil.copy(class_folders / "cat" / "003.png", class_folders / "dog" / "copy.png")
+    table = tmp_path / "labels.csv"
+    table.write_text("path,label\ncat/001.png,cat\ncat/003.png,cat\ndog/copy.png,dog\n")
+    words = r"class 'dog' has no label: .* \(equal images with different labels.* dog/copy\.png \(dog\)\)$"
+    with pytest.raises(UserError, match=words):
+        load_dataset(Request(source=str(class_folders), labels=str(table)))
+
+
 def test_a_file_damaged_in_the_middle_is_left_out_and_named(class_folders):
     request = Request(source=str(class_folders), labels_per_class=4)
     assert len(load_dataset(request).names) == 36

@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.conftest import tiny_config
 
 from semppl.config import DataConfig, from_yaml
-from semppl.core.errors import UserError
+from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
 from semppl.evaluate.bank import ShareTrust
 from semppl.fit import consistency, measure, supervised, tuning, verdict
@@ -161,6 +161,29 @@ def test_training_ends_a_tenth_before_the_minutes_do_unless_epochs_are_given(
     console = Console(file=io.StringIO())
     run_fit(config, RunDirectory(tmp_path / "run"), FitSettings(minutes=10), console=console)
     assert seen == [until]
+
+
+def test_what_fails_after_pre_training_says_how_to_go_on_and_a_page_less_is_no_failure(
+    class_folders, tmp_path, monkeypatch
+):
+    config = tiny_config(class_folders, data=DataConfig(labels_per_class=4, workers=0), epochs=1.0)
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+
+        def full(*_):
+            raise OSError(28, "No space left on device", "model.safetensors")
+
+        patch.setattr(stages, "export", full)
+        with pytest.raises(RunError) as caught:
+            go(config, out)
+    assert str(caught.value) == (
+        "failed after pre-training, which is kept (No space left on device, model.safetensors): "
+        f"go on with `semppl fit --resume --out {out}`"
+    )
+    monkeypatch.setattr(stages, "write_report", lambda run: None)
+    text = go(resumed(out), out, resume=True)
+    assert f"no page to look at could be written: `semppl report {out}` says why" in text
+    assert (out / "predictions.csv").is_file()
 
 
 def test_another_table_is_refused_on_resuming(class_folders, tmp_path):

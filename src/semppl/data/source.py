@@ -147,21 +147,23 @@ def _with_validation(dataset: Dataset, request: Request) -> Dataset:
 
 
 def _require_labels(dataset: Dataset) -> None:
+    """What was remarked before may be the reason, so it is said, too."""
+    more = "".join(f" ({note})" for note in dataset.notes)
     if not len(dataset.labelled_L) and dataset.test_labels_T is not None:
         raise UserError(
             f"{dataset.name}: no training image has a label (in an npz file: y): those of the test are for "
-            "testing alone, and SemPPL needs one for each class"
+            f"testing alone, and SemPPL needs one for each class{more}"
         )
     if not len(dataset.labelled_L):
         raise UserError(
-            f"{dataset.name}: no image has a label: SemPPL needs one for each class (in an npz file: y)"
+            f"{dataset.name}: no image has a label: SemPPL needs one for each class (in an npz file: y){more}"
         )
     present = set(dataset.labels_M[dataset.labelled_L].tolist())
     for label, name in enumerate(dataset.classes):
         if label not in present:
             raise UserError(
                 f"{dataset.name}: class {name!r} has no label: label one of its images or leave the class "
-                "out (classes count from 0)"
+                f"out (classes count from 0){more}"
             )
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from semppl.config import Config, files_of
 from semppl.core.counted import counted
 from semppl.core.elapsed import training_seconds
-from semppl.core.errors import UserError
+from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory, write_text
 from semppl.deploy.model import Decides, Model
 from semppl.evaluate.bank import ShareTrust
@@ -99,6 +99,11 @@ def _fit(
         _after(desk, state, run, settings, until)
     except KeyboardInterrupt as error:
         raise Interrupted(f"stopped after pre-training, which is kept: {hint}", signal.SIGINT) from error
+    except BrokenPipeError:  # the reader of what we say left
+        raise
+    except OSError as error:
+        what = f"{error.strerror or error}, {error.filename or run.path}"
+        raise RunError(f"failed after pre-training, which is kept ({what}): {hint}") from error
 
 
 def _after(
@@ -129,6 +134,8 @@ def _after(
     _write(desk, run, state, found, words, model)
     if (page := write_report(run)) is not None:
         lines.append(f"all of it to look at: {page}")
+    else:
+        lines.append(f"no page to look at could be written: `semppl report {run.quoted}` says why")
     for line in (*lines, f"label other images with: semppl predict {run.quoted} FOLDER", words):
         desk.say(line)
 
