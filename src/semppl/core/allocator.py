@@ -15,7 +15,7 @@ def keep_freed_memory_() -> bool:
     """Keep up to 2 GiB of what is freed for the next use, where the C library is glibc; whether it is.
 
     By default activations of some MB are given back to the system after each step and fetched again, page by
-    page, in the next: a seventh of a step on two cores (docs/performance.md).
+    page, in the next: a tenth of a step on two cores (docs/performance.md).
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:
