@@ -156,6 +156,19 @@ def test_fine_tuning_on_all_images_has_a_row_without_semantic_positives_from_the
     assert {flags.epochs for flags in tuned} == {evaluation(*semppl.words()).epochs}
 
 
+def test_the_papers_comparison_is_fine_tuned_as_in_the_paper_with_every_seed(grid):
+    by_name = {run.name: run for run in grid.runs()}
+    names = ["relicv2", "relicv2-different-views", *(f"semppl-{labels}" for labels in grid.LABELS)]
+    for name in names:
+        first = by_name[f"{name}-quick-seed0"]
+        assert all("finetune" in each.protocols for each in first.evaluations)
+        for seed in grid.SEEDS:
+            run = by_name[f"{name}-quick-seed{seed}"]
+            data = replace(config_of(first).data, split_seed=seed)
+            assert config_of(run) == replace(config_of(first), seed=seed, data=data)
+            assert run.evaluations == first.evaluations
+
+
 def test_labels_alone_are_trained_with_the_seed_of_the_row(grid):
     seeds = {
         (config_of(run).seed, flags.labels_per_class): flags.seed

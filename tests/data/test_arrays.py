@@ -33,6 +33,26 @@ def test_without_y_nothing_has_a_label(tmp_path):
     assert len(load_npz(save(tmp_path / "u.npz", x=x())).labelled_L) == 0
 
 
+def test_names_and_columns_of_keras_are_read(tmp_path):
+    column = np.array([[0], [1], [1], [0]])
+    keras = save(tmp_path / "k.npz", x_train=x(), y_train=column, x_test=x(2), y_test=column[:2])
+    ours = save(tmp_path / "o.npz", x=x(), y=column[:, 0], x_test=x(2), y_test=column[:2, 0])
+    read, expected = load_npz(keras), load_npz(ours)
+    assert torch.equal(read.images, expected.images)
+    assert read.labels_M.tolist() == [0, 1, 1, 0]
+    assert read.test_labels_T is not None
+    assert read.test_labels_T.tolist() == [0, 1]
+    assert read.fingerprint == expected.fingerprint
+
+
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_an_array_under_both_of_its_names_is_refused(tmp_path, name):
+    arrays = {"x": x(), "y": np.array([0, 1, -1, -1])}
+    twice = save(tmp_path / "t.npz", **arrays, **{f"{name}_train": arrays[name]})
+    with pytest.raises(UserError, match=f"t.npz: has both '{name}' and '{name}_train': keep one"):
+        load_npz(twice)
+
+
 def test_statistics_are_those_of_the_pixels(tmp_path):
     array = x(channels=3)
     mean, std = load_npz(save(tmp_path / "s.npz", x=array)).statistics()

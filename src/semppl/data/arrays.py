@@ -2,12 +2,14 @@
 
 Keys: `x` uint8 [M,H,W] or [M,H,W,1 or 3]; `y` integers [M], −1 where there is no label. Optional: `classes`
 names; `x_test`, `y_test`; `masks` bool [M,H,W], or uint8 of 0 and 1 or of 0 and 255, True in the foreground;
-`y_hidden` integers [M], truth for diagnostics that training never sees (−1 where unknown).
+`y_hidden` integers [M], truth for diagnostics that training never sees (−1 where unknown). The names of Keras,
+`x_train` and `y_train`, and its columns of labels [M,1] are read, too.
 """
 
 import zipfile
 import zlib
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import torch
@@ -19,6 +21,8 @@ from semppl.core.hidden import HiddenLabels
 from semppl.core.labels import UNLABELLED
 from semppl.data.dataset import Dataset
 from semppl.data.masks import ABSENT
+
+_KERAS: Final = {"x_train": "x", "y_train": "y"}
 
 
 def load_npz(path: Path) -> Dataset:
@@ -64,6 +68,9 @@ def _read(path: Path) -> dict[str, NDArray[np.generic]]:
         raise UserError(f"{path}: not a readable npz file ({error})") from error
     if odd := [key for key, value in arrays.items() if not isinstance(value, np.ndarray)]:
         raise UserError(f"{path}: {odd[0]!r} is not an array")
+    if twice := [key for key, ours in _KERAS.items() if {key, ours} <= arrays.keys()]:
+        raise UserError(f"{path}: has both {_KERAS[twice[0]]!r} and {twice[0]!r}: keep one of the two")
+    arrays = {_KERAS.get(key, key): array for key, array in arrays.items()}
     if "x" not in arrays:
         found = ", ".join(sorted(arrays)) or "nothing"
         raise UserError(
@@ -99,6 +106,8 @@ def _images(x: NDArray[np.generic], what: str) -> Tensor:
 
 
 def _labels(y: NDArray[np.generic], num_images: int, what: str) -> Tensor:
+    if y.shape == (num_images, 1):
+        y = y[:, 0]
     if y.shape != (num_images,):
         raise UserError(f"{what} has shape {y.shape}: expected one label for each of {num_images} images")
     if not np.issubdtype(y.dtype, np.integer):
