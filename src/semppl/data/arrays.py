@@ -2,8 +2,8 @@
 
 Keys: `x` uint8 [M,H,W] or [M,H,W,1 or 3]; `y` integers [M], −1 where there is no label. Optional: `classes`
 names; `x_test`, `y_test`; `masks` bool [M,H,W], or uint8 of 0 and 1 or of 0 and 255, True in the foreground;
-`y_hidden` integers [M], truth for diagnostics that training never sees (−1 where unknown). The names of Keras,
-`x_train` and `y_train`, and its columns of labels [M,1] are read, too.
+`y_hidden` integers [M], truth for diagnostics that training never sees (−1 where unknown). Keras' names
+`x_train` and `y_train`, and its columns of labels [M,1], are read, too.
 """
 
 import zipfile
