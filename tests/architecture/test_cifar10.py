@@ -1,6 +1,7 @@
 """docs/cifar10.py: every command behind the page of results can run, and what is finished is not repeated."""
 
 import importlib.util
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from semppl.cli import main
 from semppl.config import Config, to_yaml
 from semppl.core.rundir import RunDirectory
 from semppl.parse import parse
@@ -406,6 +408,20 @@ def test_the_page_takes_whatever_has_more_results_and_stays_one_of_copies(
     flags = parse(words)
     assert (words[1], flags.keep, flags.beside.resolve()) == ("out/one", Path("kept"), script.PUBLISHED)
     assert not kept.exists(), "a copy of an earlier training makes room"
+
+
+def test_the_page_is_what_its_copies_give(script, tmp_path, monkeypatch):
+    page, published, kept = script.PAGE, script.PUBLISHED, Path("docs/results/cifar10")
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(page.with_suffix(""), kept)
+    for name, place in (("PAGE", page), ("PUBLISHED", published)):
+        monkeypatch.setattr(script, name, kept.parent / place.name)
+    shutil.copy(published, kept.parent)
+    monkeypatch.setattr(script, "KEPT", kept)
+    with pytest.raises(SystemExit, match="0"):
+        main(script.second_report())
+    assert script.PAGE.read_text() == page.read_text()
+    assert script.PAGE.with_suffix(".png").is_file() == page.with_suffix(".png").is_file()
 
 
 @pytest.mark.parametrize(
