@@ -206,11 +206,55 @@ def test_of_files_that_are_not_kept_in_memory_those_with_a_label_are_tried(class
         damage(class_folders / name)
     table = tmp_path / "labels.csv"
     table.write_text("path,label\ncat/001.png,a\ndog/002.png,b\nowl/001.png,a\ndog/001.png,b\n")
-    request = Request(source=str(class_folders), labels=str(table), feed="streaming", validation=0.1)
+    request = Request(source=str(class_folders), labels=str(table), feed="streaming")
     data = load_dataset(request)
     assert "dog/001.png" not in data.names
     assert "cat/003.png" in data.names  # nobody has read it yet
-    assert len(data.labelled_L) + len(data.validation_V) == 3
+    assert len(data.labelled_L) == 3
+
+
+def test_of_files_that_are_not_kept_in_memory_those_of_validation_and_test_are_tried(class_folders, tmp_path):
+    rows = [f"{folder}/{i:03d}.png,{folder}\n" for folder in ("cat", "dog") for i in range(5)]
+    exam = ["owl/001.png,cat\n", "owl/002.png,dog\n", "owl/003.png,dog\n"]
+    for name, part in (("labels", rows), ("test", exam)):
+        (tmp_path / f"{name}.csv").write_text("path,label\n" + "".join(part))
+    request = Request(
+        source=str(class_folders),
+        labels=str(tmp_path / "labels.csv"),
+        test=str(tmp_path / "test.csv"),
+        feed="streaming",
+        validation=0.2,
+        allow_unreadable=True,
+    )
+    before = load_dataset(request)
+    held_out = before.names[int(before.validation_V[0])]
+    for name in (held_out, "owl/002.png"):
+        damage(class_folders / name)
+    data = load_dataset(request)
+    assert (len(before.test_names), list(data.test_names)) == (3, ["owl/001.png", "owl/003.png"])
+    assert sorted(bad.path for bad in data.bad) == sorted([held_out, "owl/002.png"])
+    assert held_out not in data.names
+
+
+def test_a_folder_without_labels_streams(class_folders):
+    request = Request(source=str(class_folders / "cat"), feed="streaming", require_labels=False)
+    assert len(load_dataset(request).names) == 12
+
+
+@pytest.mark.parametrize("feed", ["streaming", "resident"])
+def test_what_is_known_to_be_left_out_is_and_nothing_else(class_folders, feed):
+    for name in ("cat/003.png", "dog/001.png"):
+        damage(class_folders / name)
+    request = Request(source=str(class_folders), label_fraction=1.0, feed=feed, allow_unreadable=True)
+    assert len(load_dataset(request).names) == 34
+    data = load_dataset(replace(request, damaged={"dog/001.png": "known", "owl/001.png": "sound by now"}))
+    assert [(bad.path, bad.reason) for bad in data.bad] == [
+        ("dog/001.png", "known"),
+        ("owl/001.png", "sound by now"),
+    ]
+    assert len(data.names) == 34
+    assert any("cat/003.png" in note and "grey" in note for note in data.notes) == (feed == "resident")
+    assert len(load_dataset(replace(request, damaged={})).names) == 36
 
 
 def test_a_damaged_file_of_torchvision_is_grey_and_named(monkeypatch, class_folders):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
-from tests.conftest import save_stripes, tiny_config
+from tests.conftest import damage, save_stripes, tiny_config
 
-from semppl.config import DataConfig
+from semppl.config import DataConfig, MethodConfig
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
 from semppl.protocols.settings import EvaluateFlags
@@ -40,6 +40,20 @@ def test_no_weights_are_drawn_where_the_checkpoint_has_all(trained, subject_of, 
 
     monkeypatch.setattr(torch.nn.init, "trunc_normal_", draw)
     assert subject_of(trained).projected
+
+
+def test_a_run_that_saw_no_label_is_asked_with_labels_of_damaged_files(class_folders, tmp_path, quiet):
+    damage(class_folders / "cat" / "003.png")
+    config = tiny_config(
+        class_folders,
+        data=DataConfig(labels_per_class=1, workers=0, feed="streaming"),
+        method=MethodConfig(positives=0),
+        epochs=1.0,
+    )
+    run = RunDirectory(tmp_path / "run")
+    pretrain(config, run, console=quiet)
+    flags = EvaluateFlags(device="cpu", workers=0, labels_per_class=12, cache=False)
+    assert len(load_subject(run.path, flags, quiet).desk.dataset.labelled_L) == 36
 
 
 def without(trained, folder, *prefixes):

@@ -3,15 +3,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.conftest import stripes, tiny_config
+from tests.conftest import damage, stripes, tiny_config
 from tests.train.world import in_ranks
 
 from semppl.config import Config, DataConfig, NetConfig, SaliencyConfig, from_yaml, to_yaml
 from semppl.core.errors import RunError, UserError
 from semppl.core.rundir import RunDirectory
 from semppl.data.masks import write_mask
+from semppl.train import prepare
 from semppl.train.prepare import load_for, prepared_for, require_same_everywhere, resolved_for
+from semppl.train.pretrain import pretrain
 from semppl.train.ranks import ALONE
+
+CPU = torch.device("cpu")
 
 
 def test_an_encoder_of_timm_sees_what_it_can_see(npz):
@@ -36,6 +40,28 @@ def test_what_a_run_starts_from_is_read_and_filled_in(npz, tmp_path, quiet):
     assert found.table.count("unlabelled") == 42
 
 
+@pytest.mark.parametrize("memory", [2**30, 0])
+def test_a_run_goes_on_without_the_files_that_it_left_out_whatever_is_read_now(
+    class_folders, tmp_path, quiet, monkeypatch, memory
+):
+    for name in ("cat/003.png", "dog/001.png"):
+        damage(class_folders / name)
+    data = DataConfig(label_fraction=0.5, workers=0, allow_unreadable=True)
+    config, run = tiny_config(class_folders, data=data), RunDirectory(tmp_path / "run")
+    monkeypatch.setattr(prepare, "memory_for_pixels", lambda _: memory)
+    pretrain(config, run, console=quiet)
+    left_out = {bad.path for bad in load_for(config, CPU).bad}
+    assert (left_out == {"cat/003.png", "dog/001.png"}) == bool(memory)
+    for now in (2**30, 0):
+        monkeypatch.setattr(prepare, "memory_for_pixels", lambda _, now=now: now)
+        assert {bad.path for bad in load_for(config, CPU, run=run).bad} == left_out
+        found = prepared_for(config, run, CPU, quiet, None, None, ALONE, resume=True)
+        assert found.facts["split"] == run.split_sha256.read_text().split()[0]
+    run.bad_files.write_text("this,that\n1,2\n")
+    with pytest.raises(UserError, match=r"bad_files.csv: not a table of path,reason any more"):
+        load_for(config, CPU, run=run)
+
+
 def compared(ranks, device, facts):
     try:
         ranks.together(lambda: require_same_everywhere(ranks, facts[ranks.share.rank]))
@@ -57,9 +83,6 @@ def test_machines_that_see_other_files_do_not_begin():
         main, second = in_ranks(2, compared, [one, other])
         assert main.startswith("Elsewhere")
         assert second.startswith(f"RunError: rank 1 differs from the main one in {what}: all machines must")
-
-
-CPU = torch.device("cpu")
 
 
 @pytest.fixture

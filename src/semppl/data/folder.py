@@ -21,7 +21,7 @@ from semppl.data.dataset import Dataset
 from semppl.data.images import ImageFiles
 from semppl.data.paths import Paths
 from semppl.data.request import Request
-from semppl.data.scan import Bad, Scan, require_readable, scan
+from semppl.data.scan import Bad, Scan, as_written, require_readable, scan
 from semppl.data.table import read_labels
 
 UNLABELLED_NAMES: Final = ("unlabelled", "unlabeled")
@@ -112,10 +112,11 @@ def _is_unlabelled(folder: str) -> bool:
     return folder.casefold() in UNLABELLED_NAMES
 
 
-def _scanned(root: Path, request: Request) -> Scan:
-    found = _sound(
-        scan(root, workers=request.workers, advance=request.told("looking at files")), request.damaged
-    )
+def _scanned(root: Path, request: Request, prefix: str = "") -> Scan:
+    """The images below a folder, whose names in the data set begin with `prefix`."""
+    found = scan(root, workers=request.workers, advance=request.told("looking at files"))
+    if request.damaged:
+        found = _without_damaged(found, request.damaged, prefix)
     if not request.allow_unreadable:
         require_readable(found)
     if not len(found.paths):
@@ -166,13 +167,12 @@ def _is_inside(test: Path, root: Path) -> bool:
     return test.is_dir() and test.resolve().is_relative_to(root.resolve())
 
 
-def _sound(found: Scan, damaged: Mapping[str, str]) -> Scan:
-    """Files of which reading has shown that they cannot be read are bad, too."""
-    if not damaged:
-        return found
-    place = [str(found.root / path) for path in found.paths]
-    bad = [Bad(found.paths[i], damaged[file]) for i, file in enumerate(place) if file in damaged]
-    return _rows(found, [i for i, file in enumerate(place) if file not in damaged], [*found.bad, *bad])
+def _without_damaged(found: Scan, damaged: Mapping[str, str], prefix: str) -> Scan:
+    """Files of which somebody knows that they cannot be read are bad, too."""
+    reasons = {as_written(name): reason for name, reason in damaged.items()}
+    names = [as_written(prefix + path) for path in found.paths]
+    bad = [Bad(found.paths[i], reasons[name]) for i, name in enumerate(names) if name in reasons]
+    return _rows(found, [i for i, name in enumerate(names) if name not in reasons], [*found.bad, *bad])
 
 
 def _rows(found: Scan, kept: Sequence[int], bad: Iterable[Bad]) -> Scan:
@@ -208,7 +208,8 @@ def _with_test(given: Dataset, layout: _Layout, request: Request) -> Dataset:
         return given
     if test.is_file():
         return _test_from_table(given, test)
-    found = _scanned(test, request)
+    prefix = f"{test.name}/"
+    found = _scanned(test, request, prefix)
     classes, labels_T = _class_folders(found.paths)
     if (labels_T == UNLABELLED).any():
         first = found.paths[int((labels_T == UNLABELLED).argmax())]
@@ -218,10 +219,10 @@ def _with_test(given: Dataset, layout: _Layout, request: Request) -> Dataset:
         given,
         test_images=ImageFiles(test, found.paths),
         test_labels_T=_renumbered(labels_T, classes, given.classes, str(test)),
-        test_names=Paths(f"{test.name}/{path}" for path in found.paths),
+        test_names=Paths(prefix + path for path in found.paths),
         test_bytes_T=torch.from_numpy(found.bytes_M),
         test_sides_T2=sides,
-        bad=(*given.bad, *(Bad(str(test / bad.path), bad.reason) for bad in found.bad)),
+        bad=(*given.bad, *(Bad(prefix + bad.path, bad.reason) for bad in found.bad)),
         # those of a test folder inside the data are counted there
         notes=(*given.notes, *(() if _is_inside(test, layout.train) else _unread(found))),
     )

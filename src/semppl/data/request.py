@@ -1,7 +1,7 @@
 """What the user asks of the data: where it is, which labels count, how it is read. No torch here."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -37,8 +37,9 @@ class Request:
     allow_unreadable: bool = False
     masks: str | None = OWN_MASKS
     """A folder, the words none and own, or None: the file's own ones, or else the default place."""
-    damaged: Mapping[str, str] = field(default_factory=dict)
-    """Where files are of which reading has shown that they cannot be read, and why: they are left out."""
+    damaged: Mapping[str, str] | None = None
+    """Names of files that are left out whatever looking at them says, and why; None: files are read once, and
+    those that cannot be read are left out."""
     advance: Advance | None = None
 
     def told(self, what: str) -> Callable[[int, int], None]:

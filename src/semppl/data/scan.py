@@ -108,12 +108,28 @@ def require_readable(found: Scan, *, most: float = 0.05) -> None:
 
 
 def bad_table(bad: Iterable[Bad]) -> str:
-    """The text of bad_files.csv; bytes of a name that are not UTF-8 are written with a backslash."""
+    """The text of bad_files.csv."""
     text = io.StringIO(newline="")
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["path", "reason"])
     table.writerows((row.path, row.reason) for row in bad)
-    return text.getvalue().encode(errors="backslashreplace").decode()
+    return as_written(text.getvalue())
+
+
+def as_written(text: str) -> str:
+    """Bytes of a name that are not UTF-8 are written with a backslash."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def read_bad_table(file: Path) -> dict[str, str]:
+    """Path, as it is written there → reason; nothing where there is no such file."""
+    if not file.is_file():
+        return {}
+    try:
+        with file.open(newline="", encoding="utf-8") as text:
+            return {row["path"]: row["reason"] for row in csv.DictReader(text)}
+    except (KeyError, ValueError, csv.Error) as error:
+        raise UserError(f"{file}: not a table of path,reason any more: bring it back") from error
 
 
 @final

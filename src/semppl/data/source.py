@@ -1,6 +1,7 @@
 """From what the user points at to a data set with few labels. Shapes: M images, T test images."""
 
 import os
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,14 +20,14 @@ from semppl.data.duplicates import without_duplicates
 from semppl.data.files import told_apart
 from semppl.data.folder import load_folder
 from semppl.data.imagenet import read_subset
-from semppl.data.images import ImageFiles, gather
+from semppl.data.images import ImageFiles, Images, gather
 from semppl.data.mask_search import masks_in_memory, with_masks
 from semppl.data.paths import Paths
 from semppl.data.request import Request
 from semppl.data.splits import hold_out, keep_fraction, keep_per_class
 from semppl.data.torchvision import is_torchvision_name, load_torchvision
 
-# labelled files that are read once before training, where all do not fit into memory
+# files with labels that are read once before training, where all do not fit into memory
 _MOST_TRIED: Final = 4096
 
 
@@ -35,8 +36,25 @@ def load_dataset(request: Request) -> Dataset:
 
     Withheld labels become hidden truth; `oracle` alone lets them into a training tensor. Every class must
     have a label unless `require_labels` is off, for objectives that use none. Files of a folder in which
-    reading finds damage that looking did not see are left out, too, so it begins once more without them.
+    reading finds damage that looking did not see are left out, too, so it begins once more without them,
+    unless it is known already which these are (`Request.damaged`).
     """
+    search, folder = request.damaged is None, Path(request.source).is_dir()
+    damaged = dict(request.damaged or {})
+    while True:
+        dataset = _labelled(replace(request, damaged=damaged))
+        ready, problems = _in_memory(dataset, request, search=search)
+        found = _damaged(dataset, problems) if search and folder else {}
+        if not found:
+            break
+        damaged |= found
+        del ready  # or two copies of all pixels would be in memory
+    notes = tuple(f"{problem}: a grey image stands for it" for problem in sorted(problems))
+    return masks_in_memory(replace(ready, notes=(*ready.notes, *notes)), request)
+
+
+def _labelled(request: Request) -> Dataset:
+    """With the labels that were asked for, and masks; pixels are where they were."""
     given = _given(request)
     dataset = without_duplicates(_kept(given, request))
     if request.oracle:
@@ -46,12 +64,7 @@ def load_dataset(request: Request) -> Dataset:
     dataset = _with_validation(dataset, request)
     if request.require_labels:
         _require_labels(dataset)
-    ready, problems = _in_memory(with_masks(dataset, request), request)
-    damaged = {**request.damaged, **dict(map(told_apart, problems))}
-    if len(damaged) > len(request.damaged) and Path(request.source).is_dir():
-        return load_dataset(replace(request, damaged=damaged))
-    notes = tuple(f"{problem}: a grey image stands for it" for problem in sorted(problems))
-    return masks_in_memory(replace(ready, notes=(*ready.notes, *notes)), request)
+    return with_masks(dataset, request)
 
 
 def _given(request: Request) -> Dataset:
@@ -167,9 +180,10 @@ def _require_labels(dataset: Dataset) -> None:
             )
 
 
-def _in_memory(dataset: Dataset, request: Request) -> tuple[Dataset, set[str]]:
-    """Files of one size that fit are read once, now; others are read again and again by workers. Then those
-    with a label are tried, for they teach, vote and examine. What was wrong with files comes with it.
+def _in_memory(dataset: Dataset, request: Request, *, search: bool) -> tuple[Dataset, set[str]]:
+    """Files of one size that fit are read once, now; others are read again and again by workers. Of these a
+    search for damage tries those with a label, for they teach, vote and examine. What was wrong with files
+    comes with it.
     """
     problems = set[str]()
     if isinstance(dataset.images, Tensor):
@@ -183,12 +197,14 @@ def _in_memory(dataset: Dataset, request: Request) -> tuple[Dataset, set[str]]:
         why = "they have different sizes" if shape is None else "they do not fit"
         raise UserError(f"--feed resident: images cannot be kept in memory: {why}; use --feed streaming")
     if request.feed == "streaming" or not fits or shape is None:
-        known_M = torch.stack(
-            [labels for labels in (dataset.labels_M, dataset.held_out_M) if labels is not None]
-        )
-        labelled_L = (known_M != UNLABELLED).any(0).nonzero().squeeze(1)
-        if len(labelled_L) <= _MOST_TRIED:
-            gather(dataset.images[labelled_L], _corner, workers=request.workers, problems=problems)
+        for part in _teachers_and_exam(dataset) if search else ():
+            gather(
+                part,
+                _corner,
+                workers=request.workers,
+                problems=problems,
+                advance=request.told("trying images with labels"),
+            )
         return dataset, problems
     read = partial(
         gather,
@@ -199,6 +215,28 @@ def _in_memory(dataset: Dataset, request: Request) -> tuple[Dataset, set[str]]:
     images = read(dataset.images, problems=problems)
     tests = None if dataset.test_images is None else read(dataset.test_images, problems=problems)
     return replace(dataset, images=images, test_images=tests), problems
+
+
+def _teachers_and_exam(dataset: Dataset) -> Iterator[Images]:
+    """Images with a label, and those for testing alone, where there are not too many to try them."""
+    known = [labels != UNLABELLED for labels in (dataset.labels_M, dataset.held_out_M) if labels is not None]
+    labelled_L = torch.stack(known).any(0).nonzero().squeeze(1)
+    for part in (dataset.images[labelled_L], dataset.test_images):
+        if part is not None and 0 < len(part) <= _MOST_TRIED:
+            yield part
+
+
+def _damaged(dataset: Dataset, problems: Collection[str]) -> dict[str, str]:
+    """Names of the files that could not be read, and why."""
+    reasons = dict(map(told_apart, problems))
+    parts = ((dataset.images, dataset.names), (dataset.test_images, dataset.test_names))
+    return {
+        name: reasons[path]
+        for images, names in parts
+        if reasons and isinstance(images, ImageFiles) and names is not None
+        for i, name in enumerate(names)
+        if (path := images.path(i)) in reasons
+    }
 
 
 def _one_size(dataset: Dataset) -> tuple[int, int] | None:

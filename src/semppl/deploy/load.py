@@ -54,15 +54,15 @@ def _from_run(path: Path, say: Say) -> Network:
     return Network(
         architecture,
         encoder,
-        _preprocessing(content, config),
+        _preprocessing(content, config, run),
         head=None if classifier is None else linear_head(classifier["weight"], classifier["bias"]),
         classes=() if classifier is None else tuple(classifier["classes"]),
     ).eval()
 
 
-def _preprocessing(content: dict[str, Any], config: Config) -> Preprocessing:
+def _preprocessing(content: dict[str, Any], config: Config, run: RunDirectory) -> Preprocessing:
     """As stored; the first checkpoints did not, so their statistics are taken from the images once more."""
     if "preprocessing" in content:
         return Preprocessing.from_json(content["preprocessing"])
-    dataset = load_for(config, torch.device("cpu"), Console(quiet=True), masks=False)
+    dataset = load_for(config, torch.device("cpu"), Console(quiet=True), masks=False, run=run)
     return Preprocessing.of(required(config.views.large_size), *normalisation(config, dataset))

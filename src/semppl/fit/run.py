@@ -74,7 +74,7 @@ def _fit(
     device = choose_device(config.device)
     if config.data.validation is None:
         config = replace(config, data=replace(config.data, validation=VALIDATION))
-    dataset = load_for(config, device, console)
+    dataset = load_for(config, device, console, run=run if resume else None)
     announce_data(dataset, console)
     if len(dataset.classes) < 2:
         classes = counted(len(dataset.classes), "class", "classes")

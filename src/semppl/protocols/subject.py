@@ -182,7 +182,9 @@ def load_subject(
         config,
         flags,
         content,
-        lambda name, of: ranks.one_after_first(name, lambda: load_for(of, device, console, masks=False)),
+        lambda name, of: ranks.one_after_first(
+            name, lambda: load_for(of, device, console, masks=False, run=None if imported else run)
+        ),
     )
     if not imported:
         _announce(path, content["state"]["step"], config, dataset, console)

@@ -14,6 +14,7 @@ from semppl.core.rundir import RunDirectory
 from semppl.data.dataset import Dataset
 from semppl.data.masks import NO_MASKS, OWN_MASKS
 from semppl.data.request import Request
+from semppl.data.scan import read_bad_table
 from semppl.data.source import load_dataset
 from semppl.data.splits import digest, split_table
 from semppl.differing import decisive
@@ -28,11 +29,17 @@ from semppl.train.start import Start, read_start, with_network_of
 
 
 def load_for(
-    config: Config, device: torch.device, console: Console | None = None, *, masks: bool = True
+    config: Config,
+    device: torch.device,
+    console: Console | None = None,
+    *,
+    masks: bool = True,
+    run: RunDirectory | None = None,
 ) -> Dataset:
     """The data of a run, with the labels that it may see; the console shows how far it is.
 
-    Masks are for training: whoever looks at a run afterwards needs none, and they may be gone.
+    Masks are for training: whoever looks at a run afterwards needs none, and they may be gone. A `run` that
+    has begun left out the files that it says, and no others: which ones are found depends on what is read.
     """
     data = config.data
     with Stages(console or Console(quiet=True)) as stages:
@@ -52,6 +59,7 @@ def load_for(
             workers=data.workers,
             allow_unreadable=data.allow_unreadable,
             masks=data.masks if masks and config.saliency.probability else NO_MASKS,
+            damaged=None if run is None or not run.split_sha256.is_file() else read_bad_table(run.bad_files),
             advance=stages.advance,
         )
         return load_dataset(request)
@@ -116,7 +124,9 @@ def prepared_for(
         masks = stored_config(run.config).data.masks
         config = replace(config, data=replace(config.data, masks=masks))
     if dataset is None:
-        dataset = ranks.one_after_first("data", lambda: load_for(config, device, console))
+        dataset = ranks.one_after_first(
+            "data", lambda: load_for(config, device, console, run=run if resume else None)
+        )
         announce_data(dataset, console)
     config = resolved_for(config, dataset)
     table = split_table(dataset)

@@ -162,9 +162,10 @@ def _write_start(
     # on resuming, too: a run that was killed at its very start may lack them
     run.checkpoints.mkdir(exist_ok=True)
     write_text(run.split, prepared.table)
-    write_text(run.split_sha256, f"{facts['split']}  split.csv\n")
     if prepared.dataset.bad:
         write_text(run.bad_files, bad_table(prepared.dataset.bad))
+    # the last: where it is, the run knows which files it left out
+    write_text(run.split_sha256, f"{facts['split']}  split.csv\n")
     if not (trained and run.environment.is_file()):
         run.write_environment(
             device=describe_device(device), data_sha256=facts["data"], masks_sha256=facts["masks"], job=job()
