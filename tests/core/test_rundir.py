@@ -135,6 +135,21 @@ def test_a_pipe_is_written_and_stays_one(tmp_path):
     assert pipe.is_fifo()
 
 
+def test_standard_output_is_written_through_its_link():
+    script = (
+        "from pathlib import Path; from semppl.core.rundir import write_text; "
+        "write_text(Path('/dev/stdout'), 'a table')"
+    )
+    said = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True, text=True)
+    assert said.stdout == "a table"
+
+
+def test_a_link_to_itself_is_replaced(tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    write_text(tmp_path / "loop", "text")
+    assert (tmp_path / "loop").read_text() == "text"
+
+
 def test_a_run_is_replaced_only_when_told(tmp_path):
     run = RunDirectory(tmp_path / "run")
     run.prepare_(CONFIG[1], overwrite=False)

@@ -366,6 +366,9 @@ def test_a_row_of_a_kind_that_is_not_read(tmp_path):
         "row 4: 'a.heic': files .heic are not read: convert it to JPEG or PNG or take the row out"
     )
     assert "missing image" in refused(tmp_path, GOOD + "b.heic,cat\n")
+    (tmp_path / "notes.txt").write_text("")
+    line = refused(tmp_path, GOOD + "notes.txt,cat\n")
+    assert line.endswith("row 4: 'notes.txt': files .txt are not read: take the row out")
 
 
 def test_rows_of_test_images_are_passed_over_and_counted(tmp_path):

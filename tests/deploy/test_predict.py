@@ -124,6 +124,9 @@ def test_a_folder_or_a_file_with_the_model_alone(tmp_path):
         ask(tmp_path / "new" / "deep" / "001.png")
     with pytest.raises(UserError, match="no such folder to write to"):
         ask(tmp_path / "new", tmp_path / "nowhere" / "out.csv")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "nowhere" / "out.csv")
+    with pytest.raises(UserError, match="no such folder to write to"):
+        ask(tmp_path / "new", tmp_path / "link.csv")
     with pytest.raises(UserError, match="new is a folder: choose another --out"):
         ask(tmp_path / "new", tmp_path / "new", overwrite=True)
 
@@ -182,5 +185,15 @@ def test_a_network_without_labels_answers_by_those_of_the_user(tmp_path, quiet):
         text = predict_folder(tmp_path / "net", tmp_path / "new", None, labels=labels, **how)
         rows = list(csv.DictReader(io.StringIO(text)))
         assert [row["label"] for row in rows] == list("abababab"), labels
+    damage(tmp_path / "other" / "a" / "001.png")  # one of four
+    (tmp_path / "new" / "more.heic").write_text("")
+    words = io.StringIO()
+    how["console"] = Console(file=words, width=300)
+    predict_folder(tmp_path / "net", tmp_path / "new", None, labels=tmp_path / "other", **how)
+    assert "left out: a/001.png: " in words.getvalue()
+    said = f"{tmp_path / 'new'}: 1 file .heic is not read"
+    assert words.getvalue().count(said) == 1
+    predict_folder(tmp_path / "net", tmp_path / "new", None, labels=table, **how)
+    assert words.getvalue().count(said) == 2
     with pytest.raises(UserError, match="give some, with --labels"):
         predict_folder(tmp_path / "net", tmp_path / "new", None, **how)

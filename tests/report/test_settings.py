@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,8 @@ def test_a_folder_is_no_place_for_a_page(tmp_path):
         destination([tmp_path], ReportFlags(out=tmp_path, overwrite=True))
     with pytest.raises(UserError, match="none is no folder"):
         destination([tmp_path], ReportFlags(out=tmp_path / "none" / "x.html"))
+
+
+def test_a_pipe_is_not_looked_into(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert destination([tmp_path], ReportFlags(out=tmp_path / "pipe")) == tmp_path / "pipe"

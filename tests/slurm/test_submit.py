@@ -75,6 +75,7 @@ def test_where_there_is_no_slurm(npz, tmp_path, capsys, monkeypatch, cluster, mi
         (["--out", "full"], "full is not empty"),
         (["--out", "stripes.npz"], "is a file"),
         (["--resume", "--out", "full"], "holds no run"),
+        (["--out", ".", "--overwrite"], "stripes.npz lies in ., which would be replaced"),
     ],
 )
 def test_bad_input_is_one_line_exit_2_and_nothing_is_submitted(
@@ -83,6 +84,7 @@ def test_bad_input_is_one_line_exit_2_and_nothing_is_submitted(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes.txt").write_text("mine")
+    (tmp_path / "config.yaml").write_text("source: stripes.npz\n")  # of a run of ours
     before = sorted(tmp_path.rglob("*"))
     assert call("pretrain", npz, "--slurm", *flags) == 2
     err = capsys.readouterr().err

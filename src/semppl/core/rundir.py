@@ -31,11 +31,11 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     The folder is flushed, too: until then a power cut may forget the new name. A link stays and what it leads
     to is written; so is a device or a pipe, which nothing can be renamed over.
     """
-    path = path.resolve() if path.is_symlink() else path
-    if path.exists() and not path.is_file():
+    if is_stream(path):
         with path.open("wb") as file:
             write(file)
         return
+    path = written_at(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -47,6 +47,16 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         temporary.unlink(missing_ok=True)
         raise
     _flush_folder(path.parent)
+
+
+def is_stream(path: Path) -> bool:
+    """Whether it is a device or a pipe, which is written and neither replaced nor looked into."""
+    return path.exists() and not (path.is_file() or path.is_dir())
+
+
+def written_at(path: Path) -> Path:
+    """Where a file is written: a link stays, and what it leads to is replaced."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def _flush_folder(folder: Path) -> None:

@@ -70,9 +70,9 @@ def _read(path: Path) -> dict[str, NDArray[np.generic]]:
         raise UserError(f"{path}: {odd[0]!r} is not an array")
     if twice := [key for key, ours in _KERAS.items() if {key, ours} <= arrays.keys()]:
         raise UserError(f"{path}: has both {_KERAS[twice[0]]!r} and {twice[0]!r}: keep one of the two")
+    found = ", ".join(sorted(arrays)) or "nothing"
     arrays = {_KERAS.get(key, key): array for key, array in arrays.items()}
     if "x" not in arrays:
-        found = ", ".join(sorted(arrays)) or "nothing"
         raise UserError(
             f"{path}: no array 'x' (found {found}): store the images as x, uint8 [M,H,W] or [M,H,W,3]"
         )

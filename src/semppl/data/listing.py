@@ -65,6 +65,11 @@ def is_image_name(name: str) -> bool:
     return _suffix(name) in SUFFIXES
 
 
+def is_unread_image(name: str) -> bool:
+    """Whether it ends as those of images do that are not read."""
+    return _suffix(name) in UNREAD_SUFFIXES
+
+
 def _suffix(name: str) -> str:
     return name[name.rfind(".") :].lower()
 

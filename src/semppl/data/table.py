@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.core.labels import UNLABELLED
-from semppl.data.listing import READABLE, is_image_name
+from semppl.data.listing import READABLE, is_image_name, is_unread_image
 from semppl.data.rows import Row, not_utf8, read_rows
 
 _UNREADABLE, _FOR_TESTING = -2, -3
@@ -124,7 +124,7 @@ class _Images:
         return not any(_join(base, path).startswith(self._bases[0] + "/") for base in self._bases)
 
     def is_of_another_kind(self, written: str) -> bool:
-        """Whether a path leads to a file whose suffix says that we do not read it."""
+        """Whether a path leads to a file whose suffix is none of those that we read."""
         path = written.strip().replace("\\", "/")
         return not is_image_name(path) and any(map(self._is_file, self._readings(path)))
 
@@ -180,7 +180,8 @@ def _missing(row: Row, images: _Images) -> str:
         return problem
     if images.is_of_another_kind(row.path):
         kind = f"files {posixpath.splitext(row.path.strip())[1] or 'without a suffix'} are not read"
-        return f"row {row.number}: {row.path!r}: {kind}: convert it {READABLE} or take the row out"
+        convert = f"convert it {READABLE} or " if is_unread_image(row.path.strip()) else ""
+        return f"row {row.number}: {row.path!r}: {kind}: {convert}take the row out"
     what = "label" if row.label else "row"
     where = f"outside {images.root}" if images.is_outside(row.path) else f"no image below {images.root}"
     similar = images.similar(row.path)

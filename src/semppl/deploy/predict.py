@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Collection, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from semppl.core.counted import counted
 from semppl.core.errors import RunError, UserError
-from semppl.core.rundir import write_text
+from semppl.core.rundir import is_stream, write_text, written_at
 from semppl.data.dataset import evenly
 from semppl.data.files import check_file, told_apart
 from semppl.data.images import ImageFiles, Images
@@ -174,13 +174,18 @@ def predict_folder(
     """
     if out is not None:
         _check_place(out, overwrite=overwrite)
-    place = choose_device(device)
+    place, before = choose_device(device), tuple[str, ...]()
     if labels is None:
         model = load_model(model_folder).to(place)
     else:
         network = load(model_folder, place).to(memory_format=memory_layout(place))
-        model = taught(network, read_labels(images, labels, workers), workers=workers, console=console)
-    files, bad = _found(images, workers)
+        known = read_labels(images, labels, workers)
+        before = known.notes
+        _say(before, console)
+        if labels.is_dir():  # those of a table are among the images, and named with them
+            _say_left_out(known.bad, console)
+        model = taught(network, known, workers=workers, console=console)
+    files, bad, notes = _found(images, workers)
     damaged: set[str] = set()
     with StageProgress(console, "predicting", len(files)) as progress:
         said = predict(model, files, workers=workers, advance=progress.advance, problems=damaged)
@@ -190,47 +195,58 @@ def predict_folder(
         bad = (*bad, *(Bad(*told_apart(problem)) for problem in sorted(damaged)))
     _require_some(images, files, bad)
     table = prediction_table(files.paths, said, model)
-    for one in bad[:_NAMED]:
-        console.print(f"left out: {one.path}: {one.reason}", highlight=False, soft_wrap=True)
-    if len(bad) > _NAMED:
-        more = counted(len(bad) - _NAMED, "more file")
-        console.print(f"left out: {more} that cannot be read", highlight=False)
+    _say_left_out(bad, console)
+    _say([note for note in notes if note not in before], console)
     if out is None:
         return table
     try:
         write_text(out, table)
     except OSError as error:
         raise RunError(f"{out} cannot be written ({error.strerror}): choose another --out") from error
-    console.print(f"{counted(len(files), 'image')}: {out}", highlight=False, soft_wrap=True)
+    _say([f"{counted(len(files), 'image')}: {out}"], console)
     return None
+
+
+def _say_left_out(bad: Sequence[Bad], console: Console) -> None:
+    _say([f"left out: {one.path}: {one.reason}" for one in bad[:_NAMED]], console)
+    if len(bad) > _NAMED:
+        _say([f"left out: {counted(len(bad) - _NAMED, 'more file')} that cannot be read"], console)
+
+
+def _say(lines: Iterable[str], console: Console) -> None:
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _check_place(out: Path, *, overwrite: bool) -> None:
     """Before all images are read."""
     try:
-        if out.exists() and not (out.is_file() or out.is_dir()):
-            return  # a device or a pipe
+        if is_stream(out):
+            return
         if out.exists() and not overwrite:
             raise UserError(f"{out} is there already: choose another --out, or use --overwrite")
         if out.is_dir():
             raise UserError(f"{out} is a folder: choose another --out")
-        if not out.absolute().parent.is_dir():
+        folder = written_at(out).absolute().parent
+        if not folder.is_dir():
             raise UserError(f"{out}: no such folder to write to")
-        with TemporaryFile(dir=out.absolute().parent):
+        with TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise UserError(f"{out} cannot be written ({error.strerror}): choose another --out") from error
 
 
-def _found(images: Path, workers: int | None) -> tuple[ImageFiles, tuple[Bad, ...]]:
+def _found(images: Path, workers: int | None) -> tuple[ImageFiles, tuple[Bad, ...], tuple[str, ...]]:
+    """The images, files that cannot be read, and what else is to be said."""
     if images.is_file():
         facts = check_file(str(images))
         if facts.problem:
             raise UserError(f"{images}: not a readable image ({facts.problem})")
-        return ImageFiles(images.parent, Paths([images.name])), ()
+        return ImageFiles(images.parent, Paths([images.name])), (), ()
     found = scan(images, workers=workers)
     _require_some(images, found.paths, found.bad)
-    return ImageFiles(images, found.paths), found.bad
+    notes = (f"{images}: {found.unread}",) if found.unread else ()
+    return ImageFiles(images, found.paths), found.bad, notes
 
 
 def _require_some(images: Path, found: Sized, bad: Sequence[Bad]) -> None:

@@ -20,7 +20,9 @@ from semppl.train.progress import StageProgress
 
 
 def read_labels(images: Path, labels: Path, workers: int | None) -> Dataset:
-    """Labelled images: class folders of their own, or a table of some images in a folder."""
+    """Labelled images: class folders of their own, or a table of some images in a folder. However many cannot
+    be read, the others teach.
+    """
     own = labels.is_dir()
     request = Request(
         source=str(labels if own else images),
@@ -28,6 +30,7 @@ def read_labels(images: Path, labels: Path, workers: int | None) -> Dataset:
         label_fraction=1.0 if own else None,
         memory=0,
         workers=workers,
+        allow_unreadable=True,
     )
     return load_dataset(request)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from semppl.core.errors import UserError
+from semppl.core.rundir import is_stream
 from semppl.report.text import plain
 
 REPORT: Final = "report.html"
@@ -43,7 +44,7 @@ def destination(paths: Sequence[Path], flags: ReportFlags) -> Path:
         raise UserError(f"{plain(str(out))} is a folder: name a file with --out")
     if not out.parent.is_dir():
         raise UserError(f"{plain(str(out.parent))} is no folder: make it, or choose another --out")
-    if out.exists() and not flags.overwrite and not ours(out):
+    if out.exists() and not (flags.overwrite or is_stream(out) or ours(out)):
         raise UserError(
             f"{plain(str(out))} is no page of ours: replace it with --overwrite, or choose another --out"
         )

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import torch
 from rich.console import Console
 
-from semppl.config import Config
+from semppl.config import Config, files_of
 from semppl.core.counted import counted
 from semppl.core.errors import UserError
 from semppl.core.rundir import RunDirectory
@@ -131,7 +131,7 @@ def check_run(wish: Wish, config: Config, run: RunDirectory) -> None:
         require_same_run(config, run, {"split": stored})  # the job will look whether the split is still that
     with run.locked():
         if not wish.resume:
-            run.require_free(overwrite=wish.overwrite)
+            run.require_free(overwrite=wish.overwrite, given=(*files_of(config), wish.init_from))
     net = with_network_of(config, read_start(wish.init_from)).net
     if net.encoder is None:
         return

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,8 @@ def test_bad_places(tmp_path):
     with pytest.raises(ValueError, match="no --table"):
         table_destination(ReportFlags())
     assert not our_table(tmp_path / "none")
+
+
+def test_a_pipe_is_not_looked_into(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert table_destination(ReportFlags(table=tmp_path / "pipe")) == tmp_path / "pipe"

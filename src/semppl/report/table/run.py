@@ -11,7 +11,7 @@ from rich.console import Console
 from semppl.core.by_labels import NO_PICTURE, drawable
 from semppl.core.counted import counted
 from semppl.core.errors import RunError, UserError
-from semppl.core.rundir import write_text
+from semppl.core.rundir import is_stream, write_text
 from semppl.report.collect import NO_CLASSES, Run, collect
 from semppl.report.settings import ReportFlags
 from semppl.report.table.beside import Published, read_published
@@ -58,7 +58,7 @@ def run_table(paths: Sequence[Path], flags: ReportFlags, console: Console) -> Pa
         published=published,
         problems=problems,
     )
-    worth = worth_drawing(made)
+    worth = worth_drawing(made) and not is_stream(out)
     picture = picture_beside(out, overwrite=flags.overwrite) if worth and drawable() else None
     kept = _kept(runs, flags)
     try:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from semppl.core.errors import UserError
+from semppl.core.rundir import is_stream
 from semppl.report.settings import ReportFlags
 from semppl.report.text import plain
 
@@ -23,7 +24,7 @@ def table_destination(flags: ReportFlags) -> Path:
         raise UserError(f"{plain(str(out))} is a folder: name a file with --table")
     if not out.parent.is_dir():
         raise UserError(f"{plain(str(out.parent))} is no folder: make it, or choose another --table")
-    if out.exists() and not flags.overwrite and not our_table(out):
+    if out.exists() and not (flags.overwrite or is_stream(out) or our_table(out)):
         raise UserError(
             f"{plain(str(out))} is no page of ours: replace it with --overwrite, or choose another --table"
         )
