@@ -13,6 +13,8 @@ LABELS = {
 }
 # what is made first: the numbers of labels that others have published
 ORDER = (4000, 250, 40, 500)
+# with which it is asked what fine-tuning on all images owes to pre-training
+FINE_TUNED = (4000, 250)
 SEEDS = (0, 1, 2)
 # that of the published rows
 PUBLISHED_NETWORK = "--encoder wrn28-2"
@@ -122,14 +124,16 @@ class Run:
 
 
 def runs() -> Iterator[Run]:
-    """The main rows first, seed by seed, and a better base; then what takes the method apart, more seeds of
-    the paper's own comparison, the network of others, and at last what twice as many epochs of pre-training
-    and three times as many of fine-tuning give.
+    """The main rows first, seed by seed; no pre-training, and a better base; then what takes the method apart,
+    more seeds of the paper's own comparison, the network of others, and at last what twice as many epochs of
+    pre-training and three times as many of fine-tuning give.
     """
     for seed in SEEDS:
         yield from _main_rows(seed)
-    # what fine-tuning with consistency gives without semantic positives, from the better base
-    tuned = _of_each(CONSISTENT, (4000, 250))
+    # what the same fine-tuning gives from random weights, and without semantic positives from the better base
+    alone = replace(CONSISTENT, protocols=("supervised",))
+    yield _without_labels("no-pretraining", 0, "--epochs 1", _of_each(alone, FINE_TUNED))
+    tuned = _of_each(CONSISTENT, FINE_TUNED)
     yield _better_base("short", SHORT, (*_of_each(FROZEN), *tuned))
     for base, flags in ({"relicv2": ""} | BASES).items():
         yield _without_labels(f"{base}-quick", 0, f"{QUICK} {flags}", _of_each(PLAIN))

@@ -21,7 +21,7 @@ from semppl.protocols.results import result_file
 from semppl.protocols.settings import check_flags, wanted_protocols
 from semppl.resolve import resolved
 
-STEPS = {"supervised": 97, "-short": 9_765, "-quick": 4_882}
+STEPS = {"supervised": 97, "no-pretraining": 97, "-short": 9_765, "-quick": 4_882}
 SCRIPT = Path(__file__).parents[2] / "docs" / "cifar10.py"
 
 
@@ -147,13 +147,17 @@ def test_every_row_is_there_for_each_number_of_labels(grid, labels):
     assert {f"semppl-{labels}-short-seed{seed}" for seed in grid.SEEDS} <= consistent
 
 
-def test_fine_tuning_on_all_images_has_a_row_without_semantic_positives_from_the_better_base(grid):
+def test_fine_tuning_on_all_images_has_rows_without_semantic_positives_and_without_pre_training(grid):
     by_name = {run.name: run for run in grid.runs()}
     better, plain = by_name["relicv2-different-views-short-seed0"], by_name["relicv2-short-seed0"]
     method = replace(config_of(plain).method, same_view=False)
     assert config_of(better) == replace(config_of(plain), method=method)
     tuned = [evaluation(*each.words()) for each in better.evaluations if "--consistency" in each.words()]
     assert [flags.labels_per_class for flags in tuned] == [400, 25]
+    alone = by_name["no-pretraining-seed0"].evaluations
+    assert [(each.protocols, each.flags) for each in alone] == [
+        (("supervised",), each.flags) for each in better.evaluations if "--consistency" in each.words()
+    ]
     (semppl,) = (e for e in by_name["semppl-250-short-seed0"].evaluations if "--consistency" in e.words())
     assert {flags.epochs for flags in tuned} == {evaluation(*semppl.words()).epochs}
 

@@ -43,5 +43,6 @@ def test_unknown_protocols_are_refused(protocol):
 def test_values_that_cannot_work_are_refused(flags, words):
     check_flags(EvaluateFlags())
     check_flags(EvaluateFlags(consistency=True, protocol=("knn", "finetune")))
+    check_flags(EvaluateFlags(consistency=True, protocol=("supervised",)))
     with pytest.raises(UserError, match=words):
         check_flags(EvaluateFlags(**flags))

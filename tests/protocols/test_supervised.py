@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 from semppl.config import DataConfig, ViewsConfig
 from semppl.core.rundir import RunDirectory
+from semppl.protocols import consistency, hard
 from semppl.protocols import desk as desk_module
-from semppl.protocols import hard
 from semppl.protocols import supervised as module
 from semppl.protocols.desk import Desk
 from semppl.protocols.hard import hard_view
@@ -116,6 +116,32 @@ def test_all_given_labels_train_a_network_that_knows_nothing_of_the_run(trained,
     assert "15 given labels; 30 test images; 2 seeds" in outcome.protocol
     assert "weight decay 0.0005, 3000 epochs, 3,000 steps; no" in outcome.protocol
     assert "crops of 20% to 100% and flips" in outcome.protocol, "8 px are too few to shift"
+
+
+def test_with_consistency_all_images_train_a_network_that_knows_nothing_of_the_run(
+    trained, subject_of, monkeypatch
+):
+    starts, real = [], consistency.teach
+
+    def spy(desk, encoder, fit, lot, plan, **how):
+        starts.append(({name: value.clone() for name, value in encoder.state_dict().items()}, fit, lot))
+        return real(desk, encoder, fit, lot, plan, **how)
+
+    monkeypatch.setattr(consistency, "teach", spy)
+    subject = subject_of(trained, consistency=True, epochs=2, seeds=2, seed=4, sure=0.5)
+    outcome = supervised(subject)
+    for seed, (before, fit, lot) in zip((4, 5), starts, strict=True):
+        expected = fresh(subject.desk, pretrained=False, seed=seed).state_dict()
+        assert all(torch.equal(value, before[name]) for name, value in expected.items())
+        assert not fit.weight_YF.any()
+        assert not fit.bias_Y.any()
+        assert (len(lot.given.labels_N), len(lot.index_N)) == (15, 21)
+    words = "resnet10 from random weights, trained with consistency: 21 unlabelled images, P = 0.5, 2 epochs"
+    assert outcome.protocol.startswith(words)
+    assert "a linear classifier that starts with zeros; easy views" in outcome.protocol
+    assert "; no setting was chosen; 15 given labels; 30 test images; 2 seeds" in outcome.protocol
+    assert outcome.settings["strength_of_the_start"] == 0
+    assert [curve["seed"] for curve in outcome.details["consistency"]] == [4, 5]
 
 
 def test_epochs_can_be_said_and_are_those_of_images(trained, subject_of, learnt, monkeypatch):

@@ -160,6 +160,11 @@ CASES = {
         "fine-tuning with consistency, seed 1",
         6,
     ),
+    "scratch": (
+        {"protocol": ("supervised",), "consistency": True, "sure": 0.4, "epochs": 9},
+        "training with consistency, seed 1",
+        6,
+    ),
     "finetune": ({"protocol": ("finetune",), "epochs": 6}, "fine-tuning on all labels, seed 1", 6),
     "confident": (
         {"protocol": ("finetune",), "epochs": 6, "confident": 0.3},
@@ -250,6 +255,7 @@ def test_what_fails_after_a_training_costs_no_training_and_results_are_read_mean
         ("supervised", {"network": "target"}, None),
         ("consistency", {"sure": 0.5}, "sure"),
         ("consistency", {"network": "target"}, "weights"),
+        ("scratch", {"network": "target"}, None),
         ("finetune", {"epochs": 7}, "epochs, steps"),
         ("finetune", {"network": "target"}, "weights"),
         ("finetune", {"seeds": 3}, None),

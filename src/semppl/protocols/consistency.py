@@ -1,10 +1,13 @@
-"""Fine-tuning with consistency as a protocol: its numbers, and what was done in words.
+"""Training with consistency as a protocol: its numbers, and what was done in words.
+
+It begins with what pre-training made (`finetune`), or with random weights (`supervised`), which tells what
+pre-training is worth.
 
 Shapes: N images without a label.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from torch import nn
@@ -25,23 +28,59 @@ from semppl.views.easy import reach
 from semppl.views.warp import warping
 
 
+@dataclass(frozen=True)
+class Start:
+    """Where a training begins."""
+
+    protocol: str
+    """That it is a part of."""
+    name: str
+    """For progress."""
+    words: str
+    """What is done, for beside the numbers."""
+    encoder: Callable[[int], nn.Module]
+    """By the seed of the training."""
+    classifier: LinearFit
+    classifier_words: str
+    chosen: str
+    """Which settings were."""
+
+
 def finetune_consistently(subject: Subject) -> Outcome:
-    """All but the penalty of the start was fixed beforehand: nothing is set aside, so all labels train."""
+    """From the encoder of the run and a linear classifier of its features."""
+
+    def start() -> Start:
+        fit = linear_fit(subject, subject.task.labels)
+        return Start(
+            protocol="finetune",
+            name="fine-tuning with consistency",
+            words="fine-tuned with consistency",
+            encoder=lambda _: subject.online.encoder,
+            classifier=fit,
+            classifier_words=f"as {linear_words(fit)}",
+            chosen="no other setting was chosen",
+        )
+
+    return train_consistently(subject, start)
+
+
+def train_consistently(subject: Subject, begin: Callable[[], Start]) -> Outcome:
+    """All but what a start chooses was fixed beforehand: nothing is set aside, so all labels train."""
     desk, task, labels, flags = subject.desk, subject.task, subject.task.labels, subject.flags
     index_N = without_label(desk, labels.labels_M)
     if not len(index_N):
         raise UserError(f"{desk.dataset.name}: every image has a label: leave --consistency out")
-    fit, plan = linear_fit(subject, labels), make_plan(len(index_N), flags.epochs)
+    start, plan = begin(), make_plan(len(index_N), flags.epochs)
     lot = collect_lot(desk, labels.all_L, index_N, labels.labels_M)
     seeds = range(flags.seed, flags.seed + flags.seeds)
     found, curves = [], []
     for seed in seeds:
-        teacher, curve = _taught(subject, fit, plan, lot, seed)
+        teacher, curve = _taught(subject, start, plan, lot, seed)
         desk.say(_said(len(index_N), curve[-1]))
         found.append(subject.marked(desk.logits(teacher, task.exam.images)))
         curves.append({"seed": seed, "by_epoch": curve})
     return Outcome(
-        protocol=f"{_words(subject, plan, len(index_N), fit)}; {task.describe()}; "
+        protocol=f"{_words(subject, plan, len(index_N), start)}; {task.describe()}; "
         f"{counted(len(seeds), 'seed')}",
         numbers=over_seeds([numbers_of(metrics) for metrics in found]),
         settings={
@@ -49,7 +88,7 @@ def finetune_consistently(subject: Subject) -> Outcome:
             "unlabelled_images": len(index_N),
             "least_probability": flags.sure,
             "weight_decay": WEIGHT_DECAY,
-            "strength_of_the_start": fit.strength,
+            "strength_of_the_start": start.classifier.strength,
             "hard_view": asdict(hard_view(desk)),
             "warp": warping(),
             "seeds": list(seeds),
@@ -59,15 +98,15 @@ def finetune_consistently(subject: Subject) -> Outcome:
 
 
 def _taught(
-    subject: Subject, fit: LinearFit, plan: Plan, lot: Lot, seed: int
+    subject: Subject, start: Start, plan: Plan, lot: Lot, seed: int
 ) -> tuple[nn.Module, Sequence[dict[str, Any]]]:
     """The teacher at the end, and what it was sure of by epoch."""
-    desk, encoder, sure = subject.desk, subject.online.encoder, subject.flags.sure
+    desk, encoder, fit, sure = subject.desk, start.encoder(seed), start.classifier, subject.flags.sure
     tally = Tally(plan.epochs, desk.dataset.hidden, desk.device)
-    title = f"fine-tuning with consistency, seed {seed}"
+    title = f"{start.name}, seed {seed}"
     left = bookmark_of(
         subject,
-        "finetune",
+        start.protocol,
         f"consistency-seed{seed}",
         title=title,
         steps=plan.steps,
@@ -91,18 +130,17 @@ def _said(count: int, last: Mapping[str, Any]) -> str:
     return f"sure of {last['coverage']:.1%} of {count:,} images without a label in the last epoch{right}"
 
 
-def _words(subject: Subject, plan: Plan, count: int, fit: LinearFit) -> str:
+def _words(subject: Subject, plan: Plan, count: int, start: Start) -> str:
     """For beside the numbers."""
     view = hard_view(subject.desk)
     most = reach(view.size)
     moves = ["flipped"] * bool(view.flip) + [f"shifted by up to {most} px"] * bool(most)
     return (
-        f"fine-tuned with consistency: {count:,} unlabelled images, P = {subject.flags.sure:g}, "
+        f"{start.words}: {count:,} unlabelled images, P = {subject.flags.sure:g}, "
         f"{counted(str(plan.epochs), 'epoch')} of them, {plan.unlabelled} beside {plan.labelled} labelled "
-        f"ones in each of {counted(plan.steps, 'step')}; encoder and a linear classifier that starts as "
-        f"{linear_words(fit)}; easy views ({', '.join(moves) or 'whole images'}) for labels and the "
+        f"ones in each of {counted(plan.steps, 'step')}; encoder and a linear classifier that starts "
+        f"{start.classifier_words}; easy views ({', '.join(moves) or 'whole images'}) for labels and the "
         f"teacher's answers, hard ones with {hard_in_words(view)}; answers aligned to the "
         f"shares of the labels; Nesterov 0.9, rate {plan.rate:g} falling by a cosine, weight decay "
-        f"{WEIGHT_DECAY:g}; marked is the teacher, an average with decay {plan.decay:.4g}; no other setting "
-        "was chosen"
+        f"{WEIGHT_DECAY:g}; marked is the teacher, an average with decay {plan.decay:.4g}; {start.chosen}"
     )

@@ -26,9 +26,9 @@ class EvaluateFlags:
     protocol: tuple[str, ...] = ("knn", "linear")
     """knn: nearest labelled images; linear: logistic regression on frozen features; linear-sgd: the same by
     the paper's SGD with crops and flips; finetune: the whole network; supervised: the same network from
-    random weights, trained on the labels alone; corruptions: a linear classifier on corrupted test images;
-    robustness: the same on ImageNetV2, -C, -R and ObjectNet; transfer: linear classifiers on the paper's 11
-    data sets."""
+    random weights, trained on the labels alone (on all images with --consistency); corruptions: a linear
+    classifier on corrupted test images; robustness: the same on ImageNetV2, -C, -R and ObjectNet; transfer:
+    linear classifiers on the paper's 11 data sets."""
     corrupt: bool = False
     """Add the protocol corruptions: 15 corruptions at 5 strengths, made from the test images."""
     labels: Literal["given", "all"] = "given"
@@ -54,8 +54,9 @@ class EvaluateFlags:
     """Of finetune, beyond the paper: images without a label join with the fine-tuned network's own answer
     where its probability is at least this (0.95, say), and the network is fine-tuned anew on all of them."""
     consistency: bool = False
-    """Of finetune, beyond the paper: images without a label train, too. An average of the network over time
-    answers for an easy view of each; where it is sure, the network learns that answer on a hard view."""
+    """Of finetune and supervised, beyond the paper: images without a label train, too. An average of the
+    network over time answers for an easy view of each; where it is sure, the network learns that answer on a
+    hard view."""
     sure: float = 0.95
     """Of --consistency: the least probability of an answer that is learnt; with 1 none is."""
     preprocessing: Literal["own", "middle", "deepmind"] = "own"
@@ -151,5 +152,5 @@ def _check_consistency(flags: EvaluateFlags) -> None:
         raise UserError(
             "--consistency and --confident are two ways to use images without a label: choose one"
         )
-    if flags.consistency and "finetune" not in wanted_protocols(flags):
-        raise UserError("--consistency is a way to fine-tune: add --protocol finetune")
+    if flags.consistency and not {"finetune", "supervised"} & {*wanted_protocols(flags)}:
+        raise UserError("--consistency is a way to fine-tune: add --protocol finetune (or supervised)")

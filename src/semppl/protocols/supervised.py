@@ -1,4 +1,5 @@
-"""The row "supervised only": the run's network from random weights, trained on the labels alone.
+"""The run's network from random weights: the row "supervised only", trained on the labels alone, and, with
+consistency, what the same training gives that fine-tunes the pre-trained network.
 
 Small images are seen in the hard views of fine-tuning with consistency: before these were turned, they were
 worth 5 points over shifts and flips on validation images of CIFAR-10 with 4,000 labels, and 19 with 250
@@ -10,12 +11,15 @@ Shapes: L labelled images.
 from collections.abc import Callable
 from dataclasses import replace
 
+import torch
 from torch import nn
 
 from semppl.core.counted import counted
 from semppl.evaluate.baselines import BATCH, RATE, WEIGHT_DECAY, supervised_epochs, train_by_sgd
 from semppl.evaluate.descent import Examples
 from semppl.evaluate.finetune import images_per_step, num_steps
+from semppl.evaluate.linear import LinearFit
+from semppl.protocols.consistency import Start, train_consistently
 from semppl.protocols.desk import Desk
 from semppl.protocols.feeding import examples_of
 from semppl.protocols.hard import hard_in_words, hard_view, hardening
@@ -40,6 +44,30 @@ def fresh(desk: Desk, *, pretrained: bool, seed: int | None = None) -> nn.Module
 
 
 def supervised(subject: Subject) -> Outcome:
+    """On the labels alone, or on all images."""
+    return _on_all_images(subject) if subject.flags.consistency else _on_labels(subject)
+
+
+def _on_all_images(subject: Subject) -> Outcome:
+    """The classifier starts with zeros, which is what the strongest of all penalties would give."""
+
+    def start() -> Start:
+        encoder = fresh(subject.desk, pretrained=False, seed=subject.flags.seed)
+        features, classes = int(encoder.num_features), subject.classes  # type: ignore[arg-type]
+        return Start(
+            protocol="supervised",
+            name="training with consistency",
+            words=f"{subject.desk.config.net.encoder} from random weights, trained with consistency",
+            encoder=lambda seed: fresh(subject.desk, pretrained=False, seed=seed),
+            classifier=LinearFit(torch.zeros(classes, features), torch.zeros(classes), strength=0.0),
+            classifier_words="with zeros",
+            chosen="no setting was chosen",
+        )
+
+    return train_consistently(subject, start)
+
+
+def _on_labels(subject: Subject) -> Outcome:
     """All settings were fixed beforehand: nothing is set aside, so all labels train."""
     task, labels, flags = subject.task, subject.task.labels, subject.flags
     count = len(labels.all_L)

@@ -33,6 +33,8 @@ def test_the_protocol_by_the_name_of_the_file(file, flags, protocol):
         ("linear", {"network": "target"}, "linear with `--network target`"),
         ("linear", {"labels_per_class": 4, "split_seed": 1, "labels": "all"}, "linear"),
         ("supervised", {"epochs": 7}, "fine-tuned"),
+        ("supervised", {"consistency": True, "epochs": 7}, "fine-tuned with `--epochs 7 --consistency`"),
+        ("supervised", {"consistency": True, "network": "target"}, "fine-tuned with `--consistency`"),
     ],
 )
 def test_flags_that_concern_a_protocol_make_another_column(protocol, flags, column):

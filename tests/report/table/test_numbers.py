@@ -95,6 +95,22 @@ def test_labels_alone_stand_with_the_fine_tuned(tmp_path):
     ]
 
 
+def test_all_images_from_random_weights_are_a_row_in_the_column_of_those_that_are_fine_tuned_so(tmp_path):
+    evaluations = {
+        "supervised": outcome(60.0),
+        "supervised-c": outcome(80.0, name="c", consistency=True) | {"settings": {"epochs": 60}},
+        "finetune-c": outcome(90.0, name="c", consistency=True),
+    }
+    text = page(numbers(tmp_path / "a", configured(), evaluations))
+    assert lines(text, "| supervised only") == ["| supervised only | – | 1 | 60.0 | – | – | 1.0 | – | H200 |"]
+    assert lines(text, "| no pre-training") == [
+        "| no pre-training | 60 | 1 | – | 80.0 | – | 1.0 | – | H200 |"
+    ]
+    assert lines(text, "| SemPPL")[0].split(" | ")[3:5] == ["–", "90.0"]
+    assert text.index("| supervised") < text.index("| no pre-training") < text.index("| SemPPL")
+    assert "“no pre-training” is the same network from random weights, trained on all images" in text
+
+
 def test_published_rows_come_below_and_are_marked(tmp_path):
     given = [Published("Fix|Match", 4000, "", "95.7", "its table 2")]
     text = page(numbers(tmp_path / "a", configured(), {"knn": outcome(90.0)}), given)

@@ -37,6 +37,21 @@ def test_lines_by_hand(made):
     assert [line.name for line in lines(made)] == list(found), "in the order of the tables"
 
 
+def test_a_line_of_all_images_without_pre_training(tmp_path):
+    def tuned(value, **flags):
+        flags = {"name": "c", "consistency": True, "epochs": 9, **flags}
+        return outcome(value, **flags) | {"settings": {"epochs": 9}}
+
+    both = {"supervised-c": tuned(80.0), "supervised-f": tuned(60.0, **FEW)}
+    both |= {"finetune-c": tuned(90.0), "finetune-f": tuned(70.0, **FEW)}
+    found = lines(sections(numbers(tmp_path / "a", configured(method={"positives": 0}), both)))
+    column = "fine-tuned with `--epochs 9 --consistency`"
+    assert {line.name: line.points for line in found} == {
+        f"no pre-training, {column}": {4000: (80.0, 0.0), 40: (60.0, 0.0)},
+        f"ReLICv2, {column}": {4000: (90.0, 0.0), 40: (70.0, 0.0)},
+    }
+
+
 def test_what_takes_the_method_apart_is_left_to_the_tables(tmp_path):
     both = {"linear": outcome(9.0), "linear-f": outcome(8.0, **FEW)}
     found = []

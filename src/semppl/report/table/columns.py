@@ -21,8 +21,8 @@ _CONCERNS: Final = {
     "epochs": ("linear-sgd", "finetune", SUPERVISED),
     "sweep": ("finetune",),
     "confident": ("finetune",),
-    "consistency": ("finetune",),
-    "sure": ("finetune",),
+    "consistency": ("finetune", SUPERVISED),
+    "sure": ("finetune", SUPERVISED),
     "validation": ("finetune",),
     "network": ("knn", "linear", "linear-sgd", "finetune"),
 }
@@ -59,10 +59,11 @@ def variant(protocol: str, flags: Mapping[str, Any]) -> list[str]:
 
 
 def column_of(protocol: str, flags: Mapping[str, Any]) -> str:
-    """The head of the column; networks that were trained on labels alone stand with the fine-tuned ones,
-    whose weights were all trained, too.
+    """The head of the column; networks that were trained from random weights stand with those that were
+    fine-tuned in the same way, or with the fine-tuned ones, whose weights were all trained, too.
     """
-    words = [] if protocol == SUPERVISED else variant(protocol, flags)
+    alone = protocol == SUPERVISED and not flags.get("consistency")
+    words = [] if alone else variant(protocol, flags)
     return f"{_NAMES[protocol]} with `{' '.join(words)}`" if words else _NAMES[protocol]
 
 

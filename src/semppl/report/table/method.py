@@ -14,8 +14,8 @@ from semppl.report.gaps import Damaged
 from semppl.report.lenient import finite, read_json
 from semppl.report.seeds import decisive
 
-Kind = Literal["supervised", "base", "semantic", "given", "oracle"]
-_KINDS: Final = ("supervised", "base", "semantic", "given", "oracle")
+Kind = Literal["supervised", "scratch", "base", "semantic", "given", "oracle"]
+_KINDS: Final = ("supervised", "scratch", "base", "semantic", "given", "oracle")
 _BASES: Final = {"simclr": "SimCLR", "byol": "BYOL", "relicv2": "ReLICv2"}
 _DEFAULTS: Final = flat(asdict(Config()))
 INIT_FROM: Final = "init-from"
@@ -36,7 +36,7 @@ NETWORK: Final = frozenset(
         "views.crop_probability",
     }
 )
-"""What a training on labels alone takes of a run."""
+"""What a training from random weights takes of a run."""
 # a row is of one section, which has the data
 _ELSEWHERE: Final = frozenset({"source", "seed", "data.split_seed"})
 
@@ -57,12 +57,19 @@ class Method:
         return _KINDS.index(self.kind), base
 
     @property
+    def pretrained(self) -> bool:
+        """Whether anything is asked of a run's weights."""
+        return self.kind not in ("supervised", "scratch")
+
+    @property
     def saw_labels(self) -> bool:
         """Whether labels reached its pre-training."""
         return self.kind in ("semantic", "given", "oracle")
 
 
 SUPERVISED: Final = Method("supervised only", "supervised")
+SCRATCH: Final = Method("no pre-training", "scratch")
+"""On all images, as those are fine-tuned that are pre-trained."""
 
 
 def all_values(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,11 +94,11 @@ def method_of(config: Mapping[str, Any]) -> Method:
 
 def settings_of(run: Run, method: Method) -> dict[str, str]:
     """What makes another row: all that decides on the numbers, but the seeds; of a network that was trained
-    on labels alone the network and its views.
+    from random weights the network and its views.
     """
     values = decisive(run)
     left_out = _ELSEWHERE if method.saw_labels else _ELSEWHERE | OF_LABELS
-    if method.kind == "supervised":
+    if not method.pretrained:
         return {name: value for name, value in values.items() if name in NETWORK}
     kept = {name: value for name, value in values.items() if name not in left_out}
     return kept | {INIT_FROM: _weights(origin_of(run))}

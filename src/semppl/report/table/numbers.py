@@ -33,6 +33,11 @@ def section_parts(section: Section, published: Sequence[Published], title: str) 
             "“supervised only” is the same network from random weights, trained on these labels alone. It "
             f"stands under {FINE_TUNED}, because there, too, all weights are trained."
         )
+    if any(row.method.kind == "scratch" for row in section.rows):
+        parts.append(
+            "“no pre-training” is the same network from random weights, trained on all images as pre-trained "
+            "ones are fine-tuned; its epochs are those of that training."
+        )
     parts.append(bullets(difference_lines(section)))
     if published:
         lines = [(each.name, each.epochs or NOTHING, each.top1, each.source) for each in published]
@@ -83,16 +88,16 @@ def _accuracy(row: Row, column: str) -> str:
 
 
 def _training_minutes(row: Row) -> str:
-    if row.method.kind == "supervised":
-        seconds = [each.seconds for each in row.measurements]
-    else:
+    if row.method.pretrained:
         seconds = [training_seconds(run) for run in row.runs]
+    else:
+        seconds = [each.seconds for each in row.measurements]
     return _minutes(seconds)
 
 
 def _tuning_minutes(row: Row, columns: Sequence[str]) -> str:
     """Of each way to fine-tune, in the order of the columns."""
-    if row.method.kind == "supervised":
+    if not row.method.pretrained:
         return NOTHING
     by_column: Mapping[str, list[Measurement]] = {
         column: [each for each in row.measurements if each.column == column] for column in columns
@@ -143,9 +148,9 @@ def _protocols(section: Section) -> list[str]:
         for row in section.rows:
             for each in row.measurements:
                 if each.column == column:
-                    alone = row.method.kind == "supervised"
                     said = each.evaluation.protocol
-                    names = words.setdefault((alone, without_endings(said)), (said, {}))[1]
+                    kind = (row.method.pretrained, without_endings(said))
+                    names = words.setdefault(kind, (said, {}))[1]
                     names[section.called(row)] = None
         several = len(words) > 1
         for said, names in words.values():
@@ -156,13 +161,13 @@ def _protocols(section: Section) -> list[str]:
 
 def _mixed(section: Section) -> list[str]:
     """Where the words of one cell, or of the rows of one column, differ in more than numbers: those of two
-    versions may. Networks trained on labels alone stand with the fine-tuned ones, and are another thing.
+    versions may. Networks trained from random weights stand with the fine-tuned ones, and are another thing.
     """
     seeds, columns = [], []
     for column in section.columns:
         ways = [(row, _ways(row, column)) for row in section.rows if column in row.columns]
         seeds += [f"{section.called(row)}, {column}" for row, words in ways if len(words) > 1]
-        tuned = [words for row, words in ways if row.method.kind != "supervised"]
+        tuned = [words for row, words in ways if row.method.pretrained]
         columns += [column] if any(words != tuned[0] for words in tuned) else []
     said = {
         "Not measured in one way, so their seeds do not compare (see below)": seeds,

@@ -84,23 +84,23 @@ def section_titles(sections: Sequence[Section]) -> list[str]:
 def _made(sections: Sequence[Section], titles: Sequence[str], names: Names) -> list[str]:
     """Commands of each row; what several sections share is said once."""
     parts, before = list[str](), dict[tuple[str, ...], str]()
-    rows = [row for section in sections for row in section.rows if row.method.kind != "supervised"]
+    rows = [row for section in sections for row in section.rows if row.method.pretrained]
     told = {run.path for row in rows for run in row.runs}
     for section, title in zip(sections, titles, strict=True):
         for row in section.rows:
             heading = f"{cell(section.called(row))}, {title}"
             parts.append(f"### {heading}")
-            if row.method.kind == "supervised":
+            if row.method.pretrained:
+                parts += _trained(row, heading, names, before)
+            else:
                 parts += _alone([run for run in row.runs if run.path not in told], names)
                 told |= {run.path for run in row.runs}
-            else:
-                parts += _trained(row, heading, names, before)
             parts.append(_block(evaluating(row.measurements, names)))
     return parts
 
 
 def _alone(runs: Sequence[Run], names: Names) -> list[str]:
-    """Of a row that was trained on labels alone: how to make runs that no row has told about."""
+    """Of a row that was trained from random weights: how to make runs that no row has told about."""
     about = "Of these runs only the configuration and the labels are used"
     if not runs:
         return [f"{about}:"]

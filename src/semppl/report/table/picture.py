@@ -16,7 +16,12 @@ from semppl.report.table.row import Row, finite_epochs
 from semppl.report.table.sections import Section
 from semppl.report.table.settings import MADE_BY
 
-_COLOURS: Final = {"supervised": "tab:green", "base": "tab:orange", "semantic": "tab:blue"}
+_COLOURS: Final = {
+    "supervised": "tab:green",
+    "scratch": "tab:olive",
+    "base": "tab:orange",
+    "semantic": "tab:blue",
+}
 _MARKS: Final = "sD^vP*X"
 _NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?", re.ASCII)
 
@@ -87,7 +92,7 @@ def _lengths(rows: Sequence[tuple[int, Row]]) -> dict[Method, str]:
         known = {each: sum(_numbers(covered[method].get(each)) for method in methods) for each in lengths}
         return max(lengths, key=lambda each: (known[each], len(runs[each]), float(each or 0)), default="")
 
-    common = best([method for method in covered if method is not SUPERVISED])
+    common = best([method for method in covered if method.pretrained])
     return {method: common if _numbers(of.get(common)) else best([method]) for method, of in covered.items()}
 
 
@@ -105,8 +110,8 @@ def _objective(row: Row) -> str:
 
 
 def _epochs(row: Row) -> str:
-    """None of labels alone, where minutes decided, and where they are not known."""
-    told = "epochs" in row.settings and row.method is not SUPERVISED and finite_epochs(row)
+    """None from random weights, where minutes decided, and where they are not known."""
+    told = "epochs" in row.settings and row.method.pretrained and finite_epochs(row)
     return row.epochs if told else ""
 
 

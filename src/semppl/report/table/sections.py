@@ -7,8 +7,8 @@ from semppl.core.counted import counted
 from semppl.report.lenient import finite
 from semppl.report.table.columns import SUPERVISED, in_order, variant
 from semppl.report.table.measure import Measurement, flags_of, training_labels
+from semppl.report.table.method import SCRATCH, Method, method_of, settings_of
 from semppl.report.table.method import SUPERVISED as ON_LABELS
-from semppl.report.table.method import Method, method_of, settings_of
 from semppl.report.table.naming import told_apart
 from semppl.report.table.row import Row, finite_epochs
 
@@ -93,7 +93,9 @@ def _row(members: Sequence[Measurement]) -> Row:
 
 
 def _method(of: Measurement) -> Method:
-    return ON_LABELS if of.protocol == SUPERVISED else method_of(of.run.config)
+    if of.protocol != SUPERVISED:
+        return method_of(of.run.config)
+    return SCRATCH if flags_of(of.evaluation).get("consistency") else ON_LABELS
 
 
 def _settings(of: Measurement, method: Method) -> dict[str, str]:
@@ -105,7 +107,7 @@ def _settings(of: Measurement, method: Method) -> dict[str, str]:
 
 
 def _epochs(of: Measurement) -> str:
-    """Of pre-training, or of the training on labels alone where its file says it."""
+    """Of pre-training, or of the training from random weights where its file says it."""
     if of.protocol == SUPERVISED:
         epochs = finite(of.evaluation.settings.get("epochs"))
     else:
