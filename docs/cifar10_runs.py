@@ -124,9 +124,9 @@ class Run:
 
 
 def runs() -> Iterator[Run]:
-    """The main rows first, seed by seed; no pre-training, and a better base; then what takes the method apart,
-    more seeds of the paper's own comparison, the network of others, and at last what twice as many epochs of
-    pre-training and three times as many of fine-tuning give.
+    """The main rows first, seed by seed; no pre-training, and a better base; then what takes the method
+    apart, more seeds of the paper's own comparison, the network of others, and at last what twice as many
+    epochs of pre-training and three times as many of fine-tuning give.
     """
     for seed in SEEDS:
         yield from _main_rows(seed)
