@@ -26,6 +26,13 @@ def test_parts_come_in_order_and_prepared(files):
     assert torch.equal(gather(files[index], corner), gather(files, corner)[index])
 
 
+def test_of_no_files_there_is_an_empty_tensor_of_the_shape_that_is_made(files):
+    none = files[torch.tensor([], dtype=torch.long)]
+    for shape in ((3, 2, 2), (3, 1, 5)):
+        made = gather(none, lambda image, shape=shape: image[:, :1, :1].expand(shape))
+        assert (made.shape, made.dtype) == ((0, *shape), torch.uint8)
+
+
 def test_a_tensor_is_prepared_as_files_are():
     pixels = torch.arange(5 * 27, dtype=torch.uint8).view(5, 3, 3, 3)
     assert [len(part) for part in batches(pixels, first, batch_size=3)] == [3, 2]

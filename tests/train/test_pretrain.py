@@ -517,3 +517,18 @@ def test_files_that_went_bad_are_named_at_the_end_each_kind_in_its_own_words():
         "a.png: not a readable image (truncated): a grey image stood for it",
         "mask m/b.png: 3×3, the image is 4×4: treated as absent",
     ]
+
+
+def test_a_folder_without_any_label_is_trained_on_from_files(class_folders, tmp_path, quiet):
+    run = RunDirectory(tmp_path / "run")
+    config = tiny_config(
+        class_folders / "cat",
+        data=DataConfig(feed="streaming", workers=0),
+        method=MethodConfig(objective="simclr", positives=0),
+        batch_size=6,
+    )
+    pretrain(config, run, console=quiet)
+    last = json.loads(run.metrics.read_text().splitlines()[-1])
+    assert last["step"] == 4
+    assert "features/std" in last
+    assert "knn/leave_one_out" not in last, "nobody could be asked"

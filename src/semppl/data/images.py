@@ -58,7 +58,11 @@ def read_or_grey(path: str) -> tuple[Tensor, str]:
     try:
         return read_image(path), ""
     except UserError as error:
-        return torch.full((3, 1, 1), 128, dtype=torch.uint8), str(error)
+        return _grey(), str(error)
+
+
+def _grey() -> Tensor:
+    return torch.full((3, 1, 1), 128, dtype=torch.uint8)
 
 
 def batches(
@@ -96,14 +100,16 @@ def gather(
     problems: set[str] | None = None,
     advance: Callable[[int, int], None] | None = None,
 ) -> Tensor:
-    """All of them in one tensor; `advance` hears how many are done, and how many there are."""
+    """All of them in one tensor, of none an empty one of the shape that `prepare` makes; `advance` hears how
+    many are done, and how many there are.
+    """
     parts, done = list[Tensor](), 0
     for part in batches(images, prepare, workers=workers, problems=problems):
         parts.append(part)
         done += len(part)
         if advance is not None:
             advance(done, len(images))
-    return torch.cat(parts)
+    return torch.cat(parts) if parts else prepare(_grey())[None][:0]
 
 
 def _collated(rows: list[tuple[Tensor, str]]) -> tuple[Tensor, list[str]]:
