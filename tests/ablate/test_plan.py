@@ -8,7 +8,7 @@ import pytest
 import torch
 from rich.console import Console
 from tests.ablate.stubs import finish
-from tests.conftest import stripes, tiny_config
+from tests.conftest import damage, stripes, tiny_config
 
 import semppl.ablate.plan as module
 from semppl.ablate.copies import Copies
@@ -17,7 +17,9 @@ from semppl.ablate.settings import AblateFlags
 from semppl.config import DataConfig, to_yaml
 from semppl.core.errors import UserError
 from semppl.data.masks import write_mask
+from semppl.data.scan import bad_table
 from semppl.data.splits import digest, split_table
+from semppl.train.prepare import load_for
 
 CPU = torch.device("cpu")
 NO_COPIES = Copies(None, Path("out"))
@@ -157,6 +159,27 @@ def test_a_cell_of_this_configuration_is_taken_as_it_is(make, shelf):
     assert foreign_cells([plan], shelf, NO_COPIES, overwrite=False) == []
 
 
+@pytest.mark.parametrize("damaged_before", [True, False])
+def test_a_cell_is_compared_without_the_files_that_it_left_out(
+    class_folders, shelf, tmp_path, damaged_before
+):
+    """A file that went bad after a cell began is a part of it."""
+    config = tiny_config(class_folders, data=DataConfig(labels_per_class=2, workers=0))
+    file = class_folders / "cat" / "003.png"
+    if damaged_before:
+        damage(file)
+    dataset = load_for(config, CPU)
+    plan = plan_cells(config, "parts", AblateFlags(), tmp_path / "out", dataset)
+    begin(plan.cells[0], dataset, data_sha256=dataset.fingerprint)
+    plan.cells[0].run.bad_files.write_text(bad_table(dataset.bad))
+    assert len(dataset.bad) == damaged_before
+    if not damaged_before:
+        damage(file)
+    for _ in range(2):  # also where the data is there already as another cell has it
+        assert foreign_cells([plan], shelf, NO_COPIES, overwrite=False) == []
+        assert len(shelf.get(config).names) == 35, "a new cell leaves it out"
+
+
 @pytest.mark.parametrize("finished", [True, False])
 def test_a_cell_of_another_configuration_is_refused_before_anything_is_trained(make, shelf, finished):
     plan = make()
@@ -293,7 +316,7 @@ def test_without_anything_to_measure_on_nothing_begins(make, shelf):
 def test_the_same_data_is_read_once(make, shelf, monkeypatch):
     plan = make(flags=AblateFlags(seeds=2))
     read = []
-    monkeypatch.setattr(module, "load_for", lambda config, *rest: read.append(config.split_seed))
+    monkeypatch.setattr(module, "load_for", lambda config, *_, **__: read.append(config.split_seed))
     fresh = Shelf(CPU, Console(quiet=True))
     for cell in plan.cells:
         fresh.get(cell.config)
@@ -301,7 +324,7 @@ def test_the_same_data_is_read_once(make, shelf, monkeypatch):
 
 
 def test_data_with_masks_is_not_that_without(shelf, source, monkeypatch):
-    monkeypatch.setattr(module, "load_for", lambda config, *rest: config.saliency.probability)
+    monkeypatch.setattr(module, "load_for", lambda config, *_, **__: config.saliency.probability)
     config = tiny_config(source)
     off = replace(config, saliency=replace(config.saliency, probability=0.0))
     assert [shelf.get(each) for each in (off, config)] == [0.0, 0.1]

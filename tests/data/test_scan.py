@@ -12,7 +12,7 @@ from semppl.data import checking
 from semppl.data import scan as module
 from semppl.data.files import check_file
 from semppl.data.paths import Paths
-from semppl.data.scan import Bad, Scan, bad_table, require_readable, scan
+from semppl.data.scan import Bad, Scan, as_written, bad_table, read_bad_table, require_readable, scan
 
 
 @pytest.fixture
@@ -217,8 +217,12 @@ def test_too_many_bad_files_are_refused_in_one_line():
         require_readable(made(9, bad[0]))
 
 
-def test_the_table_of_bad_files_can_be_read_again():
+def test_the_table_of_bad_files_can_be_read_again(tmp_path):
     bad = (Bad('a,"b"/猫.png', "truncated"), Bad("odd\udcff.jpg", "no, not an image"))
+    with_lines = (*bad, Bad("a\rb\nc.png", "why\r"), Bad("d.png", ""))
+    (tmp_path / "bad_files.csv").write_text(bad_table(with_lines), newline="")
+    assert read_bad_table(tmp_path / "bad_files.csv") == {as_written(b.path): b.reason for b in with_lines}
+    assert read_bad_table(tmp_path / "none.csv") == {}
     text = bad_table(bad)
     assert text.startswith("path,reason\n")
     rows = list(csv.reader(io.StringIO(text)))

@@ -254,6 +254,7 @@ def test_what_is_known_to_be_left_out_is_and_nothing_else(class_folders, feed):
     ]
     assert len(data.names) == 34
     assert any("cat/003.png" in note and "grey" in note for note in data.notes) == (feed == "resident")
+    assert [*data.unreadable] == (["cat/003.png"] if feed == "resident" else [])
     assert len(load_dataset(replace(request, damaged={})).names) == 36
 
 

@@ -119,7 +119,7 @@ def test_a_folder_or_a_file_with_the_model_alone(tmp_path):
     damage(tmp_path / "new" / "deep" / "001.png")
     rest = ask(tmp_path / "new").splitlines()
     assert rest == [line for line in table.splitlines() if not line.startswith("deep/001.png")]
-    assert f"left out: {tmp_path / 'new' / 'deep' / '001.png'}: " in words.getvalue()
+    assert "left out: deep/001.png: " in words.getvalue()
     with pytest.raises(UserError, match=r"001\.png: 1 image, none of which can be read: "):
         ask(tmp_path / "new" / "deep" / "001.png")
     with pytest.raises(UserError, match="no such folder to write to"):

@@ -123,6 +123,16 @@ def test_an_image_that_cannot_be_read_any_more_gets_no_label_and_is_not_advised(
     assert lost not in suggest(desk, model, index, said, run)
 
 
+def test_an_image_that_is_grey_in_memory_gets_no_label_either(make_desk, online, run):
+    desk = make_desk()
+    lost = next(i for i in range(36) if desk.given_M[i] < 0)
+    grey = replace(desk, dataset=replace(desk.dataset, unreadable={desk.dataset.names[lost]: "its problem"}))
+    index, _ = predict_rest(grey, final_model(desk, online, "linear", None), run)
+    assert isinstance(desk.dataset.images, torch.Tensor)
+    assert len(index) == len(rows(run.path / "predictions.csv")) == 20
+    assert lost not in index
+
+
 def test_with_all_labels_given_there_is_nothing_to_predict(make_desk, online, run):
     desk = make_desk(labels_per_class=None, label_fraction=1.0)
     assert predict_rest(desk, final_model(desk, online, "linear", None), run) is None

@@ -56,6 +56,20 @@ def test_a_run_that_saw_no_label_is_asked_with_labels_of_damaged_files(class_fol
     assert len(load_subject(run.path, flags, quiet).desk.dataset.labelled_L) == 36
 
 
+def test_an_image_that_is_grey_in_memory_is_named_with_the_result(class_folders, tmp_path, quiet):
+    config = tiny_config(class_folders, data=DataConfig(labels_per_class=4, workers=0), epochs=1.0)
+    run = RunDirectory(tmp_path / "run")
+    pretrain(config, run, console=quiet)
+    file = class_folders / "cat" / "003.png"
+    length = file.stat().st_size
+    damage(file)
+    assert file.stat().st_size == length, "else the images are others"
+    subject = load_subject(run.path, EvaluateFlags(device="cpu", workers=0, cache=False), quiet)
+    assert isinstance(subject.desk.dataset.images, torch.Tensor)
+    (problem,) = subject.desk.unreadable
+    assert problem.startswith(f"{file}: not a readable image")
+
+
 def without(trained, folder, *prefixes):
     """The checkpoint, but for weights of those names."""
     content = load_checkpoint(newest_checkpoint(trained))

@@ -20,13 +20,15 @@ from semppl.ablate.table import Row, Table, applied
 from semppl.ablate.tables import build_table
 from semppl.config import Config, ViewsConfig
 from semppl.core.errors import UserError
+from semppl.core.rundir import RunDirectory
 from semppl.data.dataset import Dataset
+from semppl.data.scan import as_written
 from semppl.data.splits import digest, split_table
 from semppl.differing import decisive, digest_of
 from semppl.evaluate.exam import final_exam
 from semppl.train.build import build_views
 from semppl.train.objectives import build_objective
-from semppl.train.prepare import load_for, resolved_for
+from semppl.train.prepare import left_out, load_for, resolved_for
 from semppl.train.resume import require_same_run
 
 
@@ -36,15 +38,23 @@ class Shelf:
 
     def __init__(self, device: torch.device, console: Console) -> None:
         self._device, self._console = device, console
-        self._held: tuple[object, Dataset] | None = None
+        self._held: tuple[object, bool, Dataset] | None = None
 
-    def get(self, config: Config) -> Dataset:
-        """The data of a configuration."""
-        key = data_of(config)
-        if self._held is None or self._held[0] != key:
+    def get(self, config: Config, run: RunDirectory | None = None) -> Dataset:
+        """The data of a configuration; of a run that has begun, without the files that it left out."""
+        key, known = data_of(config), left_out(run)
+        if self._held is None or not self._holds(*self._held, key, known):
             self._held = None
-            self._held = (key, load_for(config, self._device, self._console))
-        return self._held[1]
+            self._held = (key, known is None, load_for(config, self._device, self._console, run=run))
+        return self._held[2]
+
+    @staticmethod
+    def _holds(
+        held: object, searched: bool, dataset: Dataset, key: object, known: Mapping[str, str] | None
+    ) -> bool:
+        if held != key or known is None:
+            return held == key and searched
+        return {as_written(bad.path) for bad in dataset.bad} == known.keys()
 
 
 def data_of(config: Config) -> tuple[object, ...]:
@@ -150,7 +160,7 @@ def foreign_cells(plans: Sequence[Plan], shelf: Shelf, copies: Copies, *, overwr
         if not there:
             cell.run.require_free(overwrite=False, resumable=False)
         if there or cell.name in first:
-            dataset = shelf.get(cell.config)
+            dataset = shelf.get(cell.config, cell.run if there else None)
             if final_exam(dataset, most=1) is None:
                 raise UserError(
                     f"{dataset.name}: nothing to measure on: give --test, withhold labels with "

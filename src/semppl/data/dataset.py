@@ -1,7 +1,7 @@
 """A set of images of which few have labels. Shapes: M images, T test images, C channels, H×W pixels."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Final
@@ -53,6 +53,8 @@ class Dataset:
     """Lengths of the files."""
     test_bytes_T: Tensor | None = None
     bad: tuple[Bad, ...] = ()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Names of images that are grey, for their files could not be read, and what is wrong with these."""
     notes: tuple[str, ...] = ()
     """Lines that the user should read."""
 

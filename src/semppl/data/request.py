@@ -38,8 +38,8 @@ class Request:
     masks: str | None = OWN_MASKS
     """A folder, the words none and own, or None: the file's own ones, or else the default place."""
     damaged: Mapping[str, str] | None = None
-    """Names of files that are left out whatever looking at them says, and why; None: files are read once, and
-    those that cannot be read are left out."""
+    """Names in the data set (so those of training and test are one space) of files that are left out whatever
+    looking at them says, and why; None: files are read once, and those that cannot be read are left out."""
     advance: Advance | None = None
 
     def told(self, what: str) -> Callable[[int, int], None]:

@@ -110,10 +110,17 @@ def require_readable(found: Scan, *, most: float = 0.05) -> None:
 def bad_table(bad: Iterable[Bad]) -> str:
     """The text of bad_files.csv."""
     text = io.StringIO(newline="")
-    table = csv.writer(text, lineterminator="\n")
+    table, quoted = csv.writer(text, lineterminator="\n"), csv.writer(text, _Quoted)
     table.writerow(["path", "reason"])
-    table.writerows((row.path, row.reason) for row in bad)
+    for row in bad:
+        (quoted if "\r" in row.path + row.reason else table).writerow((row.path, row.reason))
     return as_written(text.getvalue())
+
+
+class _Quoted(csv.excel):
+    """For a carriage return, which others than the writer take for the end of a line."""
+
+    lineterminator, quoting = "\n", csv.QUOTE_ALL
 
 
 def as_written(text: str) -> str:

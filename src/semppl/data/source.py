@@ -44,13 +44,13 @@ def load_dataset(request: Request) -> Dataset:
     while True:
         dataset = _labelled(replace(request, damaged=damaged))
         ready, problems = _in_memory(dataset, request, search=search)
-        found = _damaged(dataset, problems) if search and folder else {}
-        if not found:
+        found = _damaged(dataset, problems)
+        if not (found and search and folder):
             break
-        damaged |= found
+        damaged |= {name: told_apart(problem)[1] for name, problem in found.items()}
         del ready  # or two copies of all pixels would be in memory
     notes = tuple(f"{problem}: a grey image stands for it" for problem in sorted(problems))
-    return masks_in_memory(replace(ready, notes=(*ready.notes, *notes)), request)
+    return masks_in_memory(replace(ready, notes=(*ready.notes, *notes), unreadable=found), request)
 
 
 def _labelled(request: Request) -> Dataset:
@@ -227,15 +227,15 @@ def _teachers_and_exam(dataset: Dataset) -> Iterator[Images]:
 
 
 def _damaged(dataset: Dataset, problems: Collection[str]) -> dict[str, str]:
-    """Names of the files that could not be read, and why."""
-    reasons = dict(map(told_apart, problems))
+    """Names of the files that could not be read, and what is wrong with them."""
+    by_path = {told_apart(problem)[0]: problem for problem in problems}
     parts = ((dataset.images, dataset.names), (dataset.test_images, dataset.test_names))
     return {
-        name: reasons[path]
+        name: by_path[path]
         for images, names in parts
-        if reasons and isinstance(images, ImageFiles) and names is not None
+        if by_path and isinstance(images, ImageFiles) and names is not None
         for i, name in enumerate(names)
-        if (path := images.path(i)) in reasons
+        if (path := images.path(i)) in by_path
     }
 
 

@@ -192,7 +192,7 @@ def predict_folder(
     if damaged:
         kept_K = readable(files, damaged)
         files, said = files[kept_K], said.of(kept_K)
-        bad = (*bad, *(Bad(*told_apart(problem)) for problem in sorted(damaged)))
+        bad = (*bad, *(_bad(problem, files.root) for problem in sorted(damaged)))
     _require_some(images, files, bad)
     table = prediction_table(files.paths, said, model)
     _say_left_out(bad, console)
@@ -205,6 +205,12 @@ def predict_folder(
         raise RunError(f"{out} cannot be written ({error.strerror}): choose another --out") from error
     _say([f"{counted(len(files), 'image')}: {out}"], console)
     return None
+
+
+def _bad(problem: str, root: Path) -> Bad:
+    """Named as scanning names it."""
+    path, reason = told_apart(problem)
+    return Bad(Path(path).relative_to(root).as_posix(), reason)
 
 
 def _say_left_out(bad: Sequence[Bad], console: Console) -> None:

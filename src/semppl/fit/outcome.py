@@ -95,6 +95,8 @@ def export(model: Model, folder: Path, desk: Desk) -> float:
 def predict_rest(desk: Desk, model: Model, run: RunDirectory) -> tuple[Tensor, Predictions] | None:
     """predictions.csv for all images without a given label."""
     index_N = (desk.given_M == UNLABELLED).nonzero().squeeze(1)
+    if grey := desk.dataset.unreadable:
+        index_N = index_N[[desk.dataset.names[i] not in grey for i in index_N.tolist()]]
     if not len(index_N):
         return None
     images, damaged = desk.dataset.images[index_N], set[str]()

@@ -40,7 +40,10 @@ class Start:
     """What is done, for beside the numbers."""
     encoder: Callable[[int], nn.Module]
     """By the seed of the training."""
-    classifier: LinearFit
+    classifier: Callable[[nn.Module], LinearFit]
+    """For features of that encoder."""
+    strength: float
+    """Its inverse penalty."""
     classifier_words: str
     chosen: str
     """Which settings were."""
@@ -56,7 +59,8 @@ def finetune_consistently(subject: Subject) -> Outcome:
             name="fine-tuning with consistency",
             words="fine-tuned with consistency",
             encoder=lambda _: subject.online.encoder,
-            classifier=fit,
+            classifier=lambda _: fit,
+            strength=fit.strength,
             classifier_words=f"as {linear_words(fit)}",
             chosen="no other setting was chosen",
         )
@@ -88,7 +92,7 @@ def train_consistently(subject: Subject, begin: Callable[[], Start]) -> Outcome:
             "unlabelled_images": len(index_N),
             "least_probability": flags.sure,
             "weight_decay": WEIGHT_DECAY,
-            "strength_of_the_start": start.classifier.strength,
+            "strength_of_the_start": start.strength,
             "hard_view": asdict(hard_view(desk)),
             "warp": warping(),
             "seeds": list(seeds),
@@ -101,7 +105,7 @@ def _taught(
     subject: Subject, start: Start, plan: Plan, lot: Lot, seed: int
 ) -> tuple[nn.Module, Sequence[dict[str, Any]]]:
     """The teacher at the end, and what it was sure of by epoch."""
-    desk, encoder, fit, sure = subject.desk, start.encoder(seed), start.classifier, subject.flags.sure
+    desk, encoder, sure = subject.desk, start.encoder(seed), subject.flags.sure
     tally = Tally(plan.epochs, desk.dataset.hidden, desk.device)
     title = f"{start.name}, seed {seed}"
     left = bookmark_of(
@@ -113,7 +117,7 @@ def _taught(
         facts={
             **asdict(plan),
             **start_of(encoder),
-            "strength": fit.strength,
+            "strength": start.strength,
             "sure": sure,
             "warp": warping(),
             "seed": seed,
@@ -121,6 +125,7 @@ def _taught(
         },
         beside={"tally": tally.table_E4},
     )
+    fit = start.classifier(encoder)
     teacher = teach(desk, encoder, fit, lot, plan, sure=sure, seed=seed, title=title, left=left, tally=tally)
     return teacher, tally.as_json()
 

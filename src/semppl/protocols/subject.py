@@ -210,6 +210,7 @@ def load_subject(
     desk = Desk(config, dataset, device, console, store, how, ranks)
     if flags.preprocessing != "own":
         desk = replace(desk, given=replace(desk.preprocessing, crop=flags.preprocessing))
+    desk.regret({*dataset.unreadable.values()})
     facts["preprocessing"] = desk.preprocessing.as_json()
     return Subject(run, desk, online, flags, facts, projected)
 

@@ -51,15 +51,18 @@ def supervised(subject: Subject) -> Outcome:
 def _on_all_images(subject: Subject) -> Outcome:
     """The classifier starts with zeros, which is what the strongest of all penalties would give."""
 
+    def zeros(encoder: nn.Module) -> LinearFit:
+        features = int(encoder.num_features)  # type: ignore[arg-type]
+        return LinearFit(torch.zeros(subject.classes, features), torch.zeros(subject.classes))
+
     def start() -> Start:
-        encoder = fresh(subject.desk, pretrained=False, seed=subject.flags.seed)
-        features, classes = int(encoder.num_features), subject.classes  # type: ignore[arg-type]
         return Start(
             protocol="supervised",
             name="training with consistency",
             words=f"{subject.desk.config.net.encoder} from random weights, trained with consistency",
             encoder=lambda seed: fresh(subject.desk, pretrained=False, seed=seed),
-            classifier=LinearFit(torch.zeros(classes, features), torch.zeros(classes), strength=0.0),
+            classifier=zeros,
+            strength=0.0,
             classifier_words="with zeros",
             chosen="no setting was chosen",
         )

@@ -59,10 +59,15 @@ def load_for(
             workers=data.workers,
             allow_unreadable=data.allow_unreadable,
             masks=data.masks if masks and config.saliency.probability else NO_MASKS,
-            damaged=None if run is None or not run.split_sha256.is_file() else read_bad_table(run.bad_files),
+            damaged=left_out(run),
             advance=stages.advance,
         )
         return load_dataset(request)
+
+
+def left_out(run: RunDirectory | None) -> dict[str, str] | None:
+    """Names of the files that a run has left out, and why; None before it has begun."""
+    return None if run is None or not run.split_sha256.is_file() else read_bad_table(run.bad_files)
 
 
 def resolved_for(config: Config, dataset: Dataset) -> Config:

@@ -99,9 +99,9 @@ def _method(of: Measurement) -> Method:
 
 
 def _settings(of: Measurement, method: Method) -> dict[str, str]:
-    """Of a network that was trained on labels alone the flags of its evaluation, too."""
+    """Of a network that was trained from random weights the flags of its evaluation, too."""
     values = settings_of(of.run, method)
-    if method is ON_LABELS:
+    if not method.pretrained:
         values["flags"] = " ".join(variant(SUPERVISED, flags_of(of.evaluation))) or "as usual"
     return values
 
