@@ -7,7 +7,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import final
+from typing import NamedTuple, final
 
 import torch
 from rich.console import Console
@@ -32,29 +32,40 @@ from semppl.train.prepare import left_out, load_for, resolved_for
 from semppl.train.resume import require_same_run
 
 
+class _Held(NamedTuple):
+    """Data that is in memory."""
+
+    key: object
+    searched: bool
+    """Whether files were left out because reading showed damage, and not because a run says so."""
+    dataset: Dataset
+
+    def serves(self, key: object, known: Mapping[str, str] | None) -> bool:
+        """Whether it is what would be read: for a new run, or without the files that one has left out."""
+        same = self.searched if known is None else self._left_out == known.keys()
+        return self.key == key and same
+
+    @property
+    def _left_out(self) -> set[str]:
+        return {as_written(bad.path) for bad in self.dataset.bad}
+
+
 @final
 class Shelf:
     """Data of the cells: the same labels of the same images are read once, and one set is held at a time."""
 
     def __init__(self, device: torch.device, console: Console) -> None:
         self._device, self._console = device, console
-        self._held: tuple[object, bool, Dataset] | None = None
+        self._held: _Held | None = None
 
     def get(self, config: Config, run: RunDirectory | None = None) -> Dataset:
         """The data of a configuration; of a run that has begun, without the files that it left out."""
         key, known = data_of(config), left_out(run)
-        if self._held is None or not self._holds(*self._held, key, known):
-            self._held = None
-            self._held = (key, known is None, load_for(config, self._device, self._console, run=run))
-        return self._held[2]
-
-    @staticmethod
-    def _holds(
-        held: object, searched: bool, dataset: Dataset, key: object, known: Mapping[str, str] | None
-    ) -> bool:
-        if held != key or known is None:
-            return held == key and searched
-        return {as_written(bad.path) for bad in dataset.bad} == known.keys()
+        if self._held is None or not self._held.serves(key, known):
+            self._held = None  # one set at a time
+            dataset = load_for(config, self._device, self._console, run=run)
+            self._held = _Held(key, known is None, dataset)
+        return self._held.dataset
 
 
 def data_of(config: Config) -> tuple[object, ...]:
