@@ -9,6 +9,7 @@ from semppl.evaluate.consistency import (
     Tally,
     align,
     class_prior,
+    doubtful_loss,
     follow,
     make_plan,
     masked_loss,
@@ -104,6 +105,30 @@ def test_the_loss_is_a_mean_over_all_images_of_what_is_sure():
     assert (logits.grad[[0, 2]].abs().sum(1) > 0).all()
 
 
+def test_doubtful_answers_teach_each_class_by_its_probability():
+    logits, answers = torch.randn(4, 3, requires_grad=True), probabilities(4)
+    sure = torch.tensor([True, False, False, True])
+    loss = doubtful_loss(logits, answers, sure)
+    expected = -sum(float(answers[i] @ logits[i].detach().log_softmax(0)) for i in (1, 2)) / 4
+    assert loss.item() == pytest.approx(expected)
+    loss.backward()
+    assert logits.grad[[0, 3]].abs().sum() == 0
+    torch.testing.assert_close(logits.grad[1], (logits[1].softmax(0) - answers[1]).detach() / 4)
+
+
+def test_a_doubtful_answer_that_is_certain_teaches_as_a_sure_one():
+    logits, label = torch.randn(5, 3), torch.tensor([2, 0, 1, 1, 0])
+    nobody, everybody = torch.zeros(5, dtype=torch.bool), torch.ones(5, dtype=torch.bool)
+    certain = torch.eye(3)[label]
+    torch.testing.assert_close(
+        doubtful_loss(logits, certain, nobody), masked_loss(logits, Answers(label, everybody))
+    )
+
+
+def test_an_answer_without_any_class_teaches_nothing():
+    assert doubtful_loss(torch.randn(2, 3), torch.zeros(2, 3), torch.zeros(2, dtype=torch.bool)) == 0
+
+
 # how long
 
 
@@ -111,7 +136,7 @@ def test_many_images_are_trained_as_in_the_search():
     plan = make_plan(45_000)
     assert (plan.epochs, plan.unlabelled, plan.labelled) == (60, 512, 128)
     assert plan.steps == math.ceil(60 * 45_000 / 512)
-    assert (plan.rate, plan.decay) == (0.03, 0.999)
+    assert (plan.rate, plan.decay, plan.optimizer, plan.doubtful) == (0.03, 0.999, "sgd", False)
     assert make_plan(8192).unlabelled == 512
 
 
@@ -130,6 +155,16 @@ def test_a_handful_of_images_comes_by_often_enough():
     assert plan.steps >= 1000
     assert make_plan(21, epochs=2).steps == 2
     assert make_plan(21, epochs=2).decay == 0.0, "no memory at all in so short a training"
+
+
+def test_fewer_than_1000_steps_are_a_short_training():
+    short, long = make_plan(8192, 62), make_plan(8192, 63)  # 16 steps an epoch
+    assert (short.steps, short.rate, short.optimizer, short.doubtful) == (992, 0.001, "adamw", True)
+    assert (long.steps, long.rate, long.optimizer, long.doubtful) == (1008, 0.03, "sgd", False)
+
+
+def test_nobody_has_a_short_training_without_asking():
+    assert not any(make_plan(count).doubtful for count in (1, 21, 1387, 8192, 45_000, 1_300_000))
 
 
 def test_the_last_step_belongs_to_the_last_epoch():

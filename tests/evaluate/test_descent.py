@@ -5,7 +5,15 @@ from tests.evaluate.bookmarks import Memory, Stopped, flat
 from torch import nn
 from torch._subclasses import FakeTensorMode
 
-from semppl.evaluate.descent import Means, Strides, decaying_sgd, descend_, exact, shuffled
+from semppl.evaluate.descent import (
+    Means,
+    Strides,
+    decaying_adamw,
+    decaying_sgd,
+    descend_,
+    exact,
+    shuffled,
+)
 
 
 class StrictRecorder(PlainRecorder):
@@ -84,14 +92,25 @@ def test_labels_must_be_classes(labels):
         shuffled(drawn, torch.tensor(labels, dtype=torch.long), classes=3, batch_size=2, seed=0, name="x")
 
 
-def test_weights_decay_and_the_rest_does_not():
-    model = nn.Sequential(nn.Conv2d(3, 2, 1), nn.BatchNorm2d(2), nn.Linear(2, 2))
-    weights, rest = decaying_sgd(model, lr=0.3, weight_decay=5e-4).param_groups
-    assert [p.ndim for p in weights["params"]] == [4, 2]
-    assert len(rest["params"]) == 4
+def test_sgd_has_nesterov_momentum_in_both_groups_and_weights_decay():
+    weights, rest = decaying_sgd(nn.Linear(2, 2), lr=0.3, weight_decay=5e-4).param_groups
     assert (weights["weight_decay"], rest["weight_decay"]) == (5e-4, 0.0)
     for group in (weights, rest):
         assert (group["lr"], group["momentum"], group["nesterov"]) == (0.3, 0.9, True)
+
+
+def test_the_first_step_of_adamw_by_hand():
+    """Its moments are the gradient and its square, both corrected: each number goes by the rate against its
+    sign, and weights shrink by rate × decay of themselves before."""
+    model = nn.Linear(2, 1)
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[4.0, -2.0]]))
+        model.bias.fill_(3.0)
+    optimizer = decaying_adamw(model, lr=0.1, weight_decay=0.5)
+    model(torch.tensor([[1.0, -5.0]])).sum().backward()
+    optimizer.step()
+    torch.testing.assert_close(model.weight.detach(), torch.tensor([[0.95 * 4 - 0.1, 0.95 * -2 + 0.1]]))
+    torch.testing.assert_close(model.bias.detach(), torch.tensor([2.9]))
 
 
 def test_two_steps_by_hand():

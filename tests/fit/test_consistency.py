@@ -29,6 +29,7 @@ def _few_steps(monkeypatch):
     monkeypatch.setattr(consistency, "StepClock", SlowClock)
     monkeypatch.setattr(consistency, "_FEWEST", 2)
     monkeypatch.setattr(consistency, "_FEWEST_ALONE", 2)
+    monkeypatch.setattr(consistency, "_LEAST_EPOCHS", 1)
 
 
 def loud(desk):
@@ -70,11 +71,11 @@ def test_as_many_epochs_as_fit_within_450_or_those_of_evaluate():
     assert longest_plan(48, 10**6, 200).epochs == 667
 
 
-def test_less_than_an_epoch_is_none():
+def test_fewer_than_five_epochs_are_none():
     assert fewest_steps(1600, 200) == 200
-    assert fewest_steps(1_000_000, 200) == 1954  # of 512 images
-    assert longest_plan(1_000_000, 1953, 200) is None
-    assert longest_plan(1_000_000, 1954, 200).epochs == 1
+    assert fewest_steps(1_000_000, 200) == 9766  # of 512 images, five times
+    assert longest_plan(1_000_000, 9765, 200) is None
+    assert longest_plan(1_000_000, 9766, 200).epochs == 5
 
 
 def test_two_trainings_need_more_steps_each_than_one_alone(desk, online, monkeypatch):
@@ -140,8 +141,8 @@ def test_it_trains_for_the_time_there_is_and_validation_labels_join_nothing(desk
 def test_a_course_says_how_it_was_done(desk, online):
     course, _, _ = go(desk, online, 10_200.0)
     assert course.describe() == (
-        "fine-tuned on all images: with consistency, 21 images without a label, P = 0.95, 7 epochs of them "
-        "in 5 steps from the linear way on"
+        "fine-tuned on all images: with consistency, 21 images without a label, P = 0.95 (less likely "
+        "answers by their probabilities), 7 epochs of them in 5 steps from the linear way on"
     )
     told = course.as_json()
     assert (told["unlabelled_images"], told["least_probability"], told["steps"]) == (21, 0.95, 5)

@@ -94,6 +94,7 @@ def test_the_model_of_all_images_goes_all_the_way(class_folders, tmp_path, monke
     monkeypatch.setattr(consistency, "affordable", lambda *_: steps)
     monkeypatch.setattr(consistency, "_FEWEST", 3)
     monkeypatch.setattr(consistency, "_FEWEST_ALONE", 3)
+    monkeypatch.setattr(consistency, "_LEAST_EPOCHS", 1)
     teach, taught = consistency.teach, []
 
     def teach_and_tell(*given, title, **flags):

@@ -6,6 +6,7 @@ import torch
 from rich.console import Console
 
 from semppl.core.errors import UserError
+from semppl.evaluate import consistency as plans
 from semppl.protocols import teaching
 from semppl.protocols.consistency import finetune_consistently
 from semppl.protocols.finetuning import finetune
@@ -19,7 +20,7 @@ def test_it_runs_through_evaluate_and_says_what_was_done(trained):
     flags = EvaluateFlags(
         protocol=("finetune",),
         consistency=True,
-        sure=0.4,
+        sure=0.34,
         epochs=3,
         seeds=2,
         device="cpu",
@@ -28,11 +29,11 @@ def test_it_runs_through_evaluate_and_says_what_was_done(trained):
     )
     run_evaluate([trained.path], flags, console)
     content = json.loads((trained.evaluations / "finetune-consistent.json").read_text())
-    words = "fine-tuned with consistency: 21 unlabelled images, P = 0.4, 3 epochs of them"
+    words = "fine-tuned with consistency: 21 unlabelled images, P = 0.34, 3 epochs of them"
     assert content["protocol"].startswith(words)
     assert words in console.file.getvalue()
     assert "15 given labels; 30 test images; 2 seeds" in content["protocol"]
-    assert content["settings"]["least_probability"] == 0.4
+    assert content["settings"]["least_probability"] == 0.34
     assert content["settings"]["steps"] == 2
     first, second = content["details"]["consistency"]
     assert (first["seed"], second["seed"]) == (0, 1)
@@ -60,6 +61,25 @@ def test_whether_hard_views_are_warped_is_said(trained, subject_of, monkeypatch,
     outcome = finetune_consistently(subject_of(trained, consistency=True, epochs=1))
     assert words in outcome.protocol
     assert outcome.settings["warp"] == settings
+
+
+@pytest.mark.parametrize(
+    ("sure", "steps", "words"),
+    [
+        (
+            0.4,
+            1000,
+            "shares of the labels and taught by their probabilities where P is less; AdamW, rate 0.001",
+        ),
+        (1.0, 1000, "shares of the labels; AdamW, rate 0.001"),
+        (0.4, 1, "shares of the labels; Nesterov 0.9, rate 0.03"),
+    ],
+)
+def test_how_short_and_long_trainings_descend_is_said(trained, subject_of, monkeypatch, sure, steps, words):
+    monkeypatch.setattr(plans, "_FEWEST_STEPS", steps)
+    outcome = finetune_consistently(subject_of(trained, consistency=True, sure=sure, epochs=1))
+    assert words in outcome.protocol
+    assert outcome.settings["doubtful"] == (steps == 1000)
 
 
 def weights_of(monkeypatch):

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 from rich.console import Console
+from torch.optim import SGD, AdamW
 
 from semppl.core.batch import Batch
 from semppl.core.share import Rows
@@ -150,3 +151,26 @@ def test_it_starts_as_the_encoder_with_the_fit_and_ends_as_another(desk, online)
     torch.testing.assert_close(desk.logits(still, images).double(), expected, atol=1e-4, rtol=1e-4)
     moved = teach(desk, online.encoder, fit, lot, replace(make_plan(21, 1), steps=4, decay=0.0), **HOW)
     assert not torch.allclose(desk.logits(moved, images).double(), expected, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sure", "optimizer", "doubtful"),
+    [
+        ({}, 0.5, AdamW, True),
+        ({}, 1.0, AdamW, False),
+        ({"optimizer": "sgd", "doubtful": False}, 0.5, SGD, False),
+    ],
+)
+def test_the_plan_says_how_it_descends_and_nothing_is_taught_by_answers_where_none_can_be_sure(
+    desk, online, monkeypatch, changes, sure, optimizer, doubtful
+):
+    seen, real = [], teaching.learn_
+
+    def spy(student, examples, pairs, descent, rate, steps, how, **more):
+        seen.append((type(descent), descent.param_groups[0]["weight_decay"], how.doubtful))
+        return real(student, examples, pairs, descent, rate, steps, how, **more)
+
+    monkeypatch.setattr(teaching, "learn_", spy)
+    lot, fit = lot_and_fit(desk, online)
+    teach(desk, online.encoder, fit, lot, replace(make_plan(21, 1), **changes), **HOW | {"sure": sure})
+    assert seen == [(optimizer, 5e-4, doubtful)]

@@ -5,13 +5,17 @@ student's over time, answers for an easy view of those without; where it is sure
 answer on a hard view of the same image. Unlike labels that join once (`protocols/self_training.py`), answers
 are asked for anew each time an image comes by, so they become better as the teacher does.
 
+A short training is another one. SGD at the rate of a long one first ruins a good start and has no time to
+mend it, so AdamW takes small steps; and as few answers are sure yet, the doubtful ones teach, too, each class
+by its probability (docs/fit-measured.md, "Few steps of fine-tuning on all images", has what each gives).
+
 Shapes: L labels, B labelled views of a step, U images without a label of a step, Y classes, E epochs, s side.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, Literal, NamedTuple, final
 
 import torch
 from torch import Tensor
@@ -24,6 +28,8 @@ from semppl.optim.schedule import warmup_cosine
 # images of CIFAR-10 with 4,000 labels, one seed; a rate of 0.08 was worse
 EPOCHS: Final = 60
 RATE: Final = 0.03
+# of AdamW, where steps are fewer than any training has that was not told how many
+SHORT_RATE: Final = 0.001
 WEIGHT_DECAY: Final = 5e-4
 _BATCH: Final = 512
 _DECAY: Final = 0.999
@@ -63,6 +69,9 @@ class Plan:
     rate: float
     decay: float
     """Of the teacher."""
+    optimizer: Literal["sgd", "adamw"]
+    doubtful: bool
+    """Whether answers that are not sure teach, too."""
 
     def learning_rate(self, step: int) -> float:
         """Up to its peak at once, and down to 0 by a cosine."""
@@ -71,19 +80,22 @@ class Plan:
 
 def make_plan(num_unlabelled: int, epochs: int | None = None) -> Plan:
     """By the number of images: from 8,192 on the batches that were searched; fewer in a smaller set, and at
-    least 1,000 steps unless `epochs` says otherwise.
+    least 1,000 steps unless `epochs` says otherwise. With fewer steps it is a short training.
     """
     unlabelled = min(max(num_unlabelled // _STEPS_OF_EPOCH, _FEWEST_IN_BATCH), _BATCH)
     if epochs is None:
         epochs = max(EPOCHS, math.ceil(_FEWEST_STEPS * unlabelled / num_unlabelled))
     steps = math.ceil(epochs * num_unlabelled / unlabelled)
+    short = steps < _FEWEST_STEPS
     return Plan(
         epochs=epochs,
         unlabelled=unlabelled,
         labelled=unlabelled // _RATIO,
         steps=steps,
-        rate=RATE,
+        rate=SHORT_RATE if short else RATE,
         decay=min(_DECAY, max(1 - 1 / (_MEMORY * steps), 0.0)),
+        optimizer="adamw" if short else "sgd",
+        doubtful=short,
     )
 
 
@@ -121,6 +133,12 @@ def masked_loss(logits_UY: Tensor, answers: Answers) -> Tensor:
     """Cross-entropy of sure answers over all images: the fewer are sure, the less they weigh."""
     losses_U = F.cross_entropy(logits_UY, answers.label_U, reduction="none")
     return (losses_U * answers.sure_U).mean()
+
+
+def doubtful_loss(logits_UY: Tensor, answers_UY: Tensor, sure_U: Tensor) -> Tensor:
+    """Cross-entropy of the other answers, each class by its probability, over all images."""
+    losses_U = F.cross_entropy(logits_UY, answers_UY, reduction="none")
+    return (losses_U * ~sure_U).mean()
 
 
 @final

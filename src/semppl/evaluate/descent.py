@@ -11,12 +11,13 @@ from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, final
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.optim import SGD, Optimizer
+from torch.optim import SGD, AdamW, Optimizer
 
 from semppl.core.recording import Recorded, Recorder
 from semppl.core.rng import generator
 from semppl.data.order import stream_indices
 from semppl.evaluate.bookmark import Bookmark, steps_left
+from semppl.optim.groups import decay_groups
 
 T = TypeVar("T")
 
@@ -92,14 +93,17 @@ def shuffled(
 
 
 def decaying_sgd(model: nn.Module, *, lr: float, weight_decay: float) -> SGD:
-    """Nesterov momentum 0.9, two groups: weights decay, biases and batch norm do not."""
-    params = list(model.parameters())
-    groups = [
-        {"params": [p for p in params if p.ndim > 1], "weight_decay": weight_decay},
-        {"params": [p for p in params if p.ndim <= 1], "weight_decay": 0.0},
-    ]
+    """Nesterov momentum 0.9; weights decay."""
     # fused ones read a rate that is a tensor without asking for it
-    return SGD(groups, lr=lr, momentum=0.9, nesterov=True, fused=params[0].is_cuda or None)
+    fused = next(model.parameters()).is_cuda or None
+    groups = decay_groups(model, weight_decay)
+    return SGD(groups, lr=lr, momentum=0.9, nesterov=True, fused=fused)
+
+
+def decaying_adamw(model: nn.Module, *, lr: float, weight_decay: float) -> AdamW:
+    """AdamW as torch has it; weights decay."""
+    on_gpu = next(model.parameters()).is_cuda
+    return AdamW(decay_groups(model, weight_decay), lr=lr, fused=True, capturable=on_gpu)
 
 
 def descend_(

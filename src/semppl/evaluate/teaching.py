@@ -16,7 +16,14 @@ from torch.nn import functional as F
 from torch.optim import Optimizer
 
 from semppl.evaluate.bookmark import Part, steps_left
-from semppl.evaluate.consistency import Answers, align, follow, masked_loss, sure_answers
+from semppl.evaluate.consistency import (
+    Answers,
+    align,
+    doubtful_loss,
+    follow,
+    masked_loss,
+    sure_answers,
+)
 from semppl.evaluate.descent import PLAIN, Examples, Means, Strides
 from semppl.evaluate.linear import LinearFit
 from semppl.method.target import Target
@@ -91,6 +98,8 @@ class Teaching:
     """Probability of a sure answer."""
     decay: float
     """Of the teacher."""
+    doubtful: bool = False
+    """Whether answers that are not sure teach, too."""
     means: Means = PLAIN
     forward: Callable[[nn.Module, Tensor], Tensor] = forward
     """Compiled or not."""
@@ -128,12 +137,16 @@ class Lesson:
         with how.means.precision(), torch.no_grad():
             answers_UY = how.forward(self.teacher.module, easy_U3ss).float().softmax(1)
         self._mean_Y.copy_(follow(self._mean_Y, answers_UY))
-        answers = sure_answers(align(answers_UY, self._mean_Y, how.prior_Y), how.least)
+        answers_UY = align(answers_UY, self._mean_Y, how.prior_Y)
+        answers = sure_answers(answers_UY, how.least)
         with how.means.precision():
             logits = how.forward(self._student, torch.cat([views_B3ss, hard_U3ss]))
         logits_BY, logits_UY = logits.float().split([len(labels_B), len(hard_U3ss)])
+        loss = F.cross_entropy(logits_BY, labels_B) + masked_loss(logits_UY, answers)
+        if how.doubtful:
+            loss = loss + doubtful_loss(logits_UY, answers_UY, answers.sure_U)
         self._optimizer.zero_grad(set_to_none=True)
-        (F.cross_entropy(logits_BY, labels_B) + masked_loss(logits_UY, answers)).backward()
+        loss.backward()
         self._optimizer.step()
         average_(self.teacher, self._student, how.decay)
         return answers

@@ -34,6 +34,8 @@ _TRAININGS: Final = 2
 _FEWEST: Final = 200
 # of a training alone (docs/fit-measured.md)
 _FEWEST_ALONE: Final = 100
+# of any training: with two epochs of a large set it was behind the linear way
+_LEAST_EPOCHS: Final = 5
 # with 250 labels of CIFAR-10 they were two points better than 150 (docs/results/tuning.md)
 _MOST_EPOCHS: Final = 450
 # epochs of pre-training below which files are not read for it: reading them once may take as long as one
@@ -66,10 +68,12 @@ class Course:
 
     def describe(self) -> str:
         """For beside the numbers."""
+        plan = self.plan
+        doubtful = " (less likely answers by their probabilities)" * plan.doubtful
         return (
-            f"{ON_ALL}: with consistency, {len(self.index_N):,} images without a label, P = {SURE:g}, "
-            f"{counted(str(self.plan.epochs), 'epoch')} of them in {counted(self.plan.steps, 'step')} "
-            "from the linear way on"
+            f"{ON_ALL}: with consistency, {len(self.index_N):,} images without a label, "
+            f"P = {SURE:g}{doubtful}, {counted(str(plan.epochs), 'epoch')} of them in "
+            f"{counted(plan.steps, 'step')} from the linear way on"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -134,8 +138,8 @@ def affordable(allowed: float, spent: float, each: float) -> int:
 
 
 def fewest_steps(num_unlabelled: int, fewest: int) -> int:
-    """An epoch at least, and so many."""
-    return max(make_plan(num_unlabelled, 1).steps, fewest)
+    """Five epochs at least, and so many."""
+    return max(make_plan(num_unlabelled, _LEAST_EPOCHS).steps, fewest)
 
 
 def longest_plan(num_unlabelled: int, steps: int, fewest: int) -> Plan | None:

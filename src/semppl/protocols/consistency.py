@@ -8,7 +8,7 @@ Shapes: N images without a label.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from torch import nn
 
@@ -26,6 +26,9 @@ from semppl.protocols.teaching import Lot, collect_lot, teach
 from semppl.protocols.unfinished import bookmark_of, digest_of, start_of
 from semppl.views.easy import reach
 from semppl.views.warp import warping
+
+# in words
+_OPTIMISERS: Final = {"sgd": "Nesterov 0.9", "adamw": "AdamW"}
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,9 @@ def _words(subject: Subject, plan: Plan, count: int, start: Start) -> str:
     """For beside the numbers."""
     view = hard_view(subject.desk)
     most = reach(view.size)
+    doubtful = " and taught by their probabilities where P is less" * (
+        plan.doubtful and subject.flags.sure < 1
+    )
     moves = ["flipped"] * bool(view.flip) + [f"shifted by up to {most} px"] * bool(most)
     return (
         f"{start.words}: {count:,} unlabelled images, P = {subject.flags.sure:g}, "
@@ -146,6 +152,7 @@ def _words(subject: Subject, plan: Plan, count: int, start: Start) -> str:
         f"ones in each of {counted(plan.steps, 'step')}; encoder and a linear classifier that starts "
         f"{start.classifier_words}; easy views ({', '.join(moves) or 'whole images'}) for labels and the "
         f"teacher's answers, hard ones with {hard_in_words(view)}; answers aligned to the "
-        f"shares of the labels; Nesterov 0.9, rate {plan.rate:g} falling by a cosine, weight decay "
-        f"{WEIGHT_DECAY:g}; marked is the teacher, an average with decay {plan.decay:.4g}; {start.chosen}"
+        f"shares of the labels{doubtful}; {_OPTIMISERS[plan.optimizer]}, rate {plan.rate:g} falling by a "
+        f"cosine, weight decay {WEIGHT_DECAY:g}; marked is the teacher, an average with decay "
+        f"{plan.decay:.4g}; {start.chosen}"
     )

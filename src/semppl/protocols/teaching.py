@@ -25,7 +25,7 @@ from semppl.data.resident import ResidentFeed
 from semppl.data.streaming import StreamingFeed
 from semppl.evaluate.bookmark import Bookmark
 from semppl.evaluate.consistency import WEIGHT_DECAY, Answers, Plan, Tally, class_prior
-from semppl.evaluate.descent import decaying_sgd
+from semppl.evaluate.descent import decaying_adamw, decaying_sgd
 from semppl.evaluate.linear import LinearFit
 from semppl.evaluate.teaching import Classified, Pair, Pairs, Teaching, create_student, forward, learn_
 from semppl.protocols.desk import Desk
@@ -165,6 +165,7 @@ def teach(
         prior_Y=class_prior(given.labels_N, len(fit.bias_Y)).to(device),
         least=sure,
         decay=plan.decay,
+        doubtful=plan.doubtful and sure < 1,  # a least probability of 1 is training without any answer
         forward=compiled(forward, choose_speed(desk.config, plan.steps, device)),
     )
 
@@ -172,6 +173,7 @@ def teach(
         if tally is not None:
             tally.count_(step * plan.unlabelled // len(lot.index_N), index_U, answers)
 
+    descend = decaying_adamw if plan.optimizer == "adamw" else decaying_sgd
     console = Console(quiet=True) if title is None else desk.console
     try:
         with left or nullcontext() as bookmark, StageProgress(console, title or "", plan.steps) as progress:
@@ -179,7 +181,7 @@ def teach(
                 student,
                 examples,
                 _pairs(desk, unlabelled, lot.index_N.to(device), harden),
-                decaying_sgd(student, lr=plan.rate, weight_decay=WEIGHT_DECAY),
+                descend(student, lr=plan.rate, weight_decay=WEIGHT_DECAY),
                 plan.learning_rate,
                 plan.steps,
                 replace(teaching, means=desk.means._replace(bookmark=bookmark)),

@@ -20,6 +20,7 @@ from semppl.method.target import Target
 from semppl.nets.encoder import create_encoder
 from semppl.nets.heads import Projected, create_head
 from semppl.nets.pretrained import normalisation_of
+from semppl.optim.groups import decay_groups
 from semppl.optim.lars import LARS
 from semppl.optim.schedule import target_decay, warmup_cosine
 from semppl.train.capture import CapturedStep
@@ -253,14 +254,11 @@ def uses_bf16(config: Config, device: torch.device) -> bool:
 
 
 def _optimizer(config: Config, module: nn.Module, device: torch.device) -> Optimizer:
-    optim, params = config.optim, list(module.parameters())
+    optim = config.optim
     decay, momentum, lr = required(optim.weight_decay), optim.momentum, config.peak_lr
     if optim.name == "lars":
-        return LARS(params, lr=lr, momentum=momentum, weight_decay=decay)
-    groups = [
-        {"params": [p for p in params if p.ndim > 1], "weight_decay": decay},
-        {"params": [p for p in params if p.ndim <= 1], "weight_decay": 0.0},
-    ]
+        return LARS(module.parameters(), lr=lr, momentum=momentum, weight_decay=decay)
+    groups = decay_groups(module, decay)
     # fused ones read a rate that is a tensor without asking for it; on a CPU that of SGD is the slower one
     on_gpu = device.type == "cuda"
     if optim.name == "sgd":
