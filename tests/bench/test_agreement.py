@@ -53,11 +53,12 @@ class Idle(PlainRecorder):
         return lambda: outcome
 
 
+@pytest.mark.parametrize("short", [False, True])
 @pytest.mark.parametrize(("recorder", "wrong"), [(PlainRecorder, False), (Idle, True)])
-def test_a_recorded_lesson_that_does_something_else_is_noticed(tiny, monkeypatch, recorder, wrong):
+def test_a_recorded_lesson_that_does_something_else_is_noticed(tiny, monkeypatch, recorder, wrong, short):
     monkeypatch.setattr(agreement, "_small", lambda settings: replace(settings, batch_size=8))
     monkeypatch.setattr(agreement, "CudaRecorder", lambda device: recorder())
-    result = teaching_agrees(tiny, steps=6)
+    result = teaching_agrees(tiny, steps=6, short=short)
     assert result["again"] == 0.0
     assert (result["recorded"] > 1e-3) is wrong
 

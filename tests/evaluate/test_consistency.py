@@ -161,6 +161,8 @@ def test_fewer_than_1000_steps_are_a_short_training():
     short, long = make_plan(8192, 62), make_plan(8192, 63)  # 16 steps an epoch
     assert (short.steps, short.rate, short.optimizer, short.doubtful) == (992, 0.001, "adamw", True)
     assert (long.steps, long.rate, long.optimizer, long.doubtful) == (1008, 0.03, "sgd", False)
+    silent = make_plan(8192, 62, answers=False)
+    assert (silent.optimizer, silent.doubtful) == ("adamw", False), "where no answer is learnt, none is"
 
 
 def test_nobody_has_a_short_training_without_asking():

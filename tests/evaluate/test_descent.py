@@ -135,8 +135,12 @@ def test_two_steps_by_hand():
 def test_on_a_gpu_rates_are_read_where_they_lie():
     with FakeTensorMode():
         models = [nn.Linear(2, 2, device=device) for device in ("cuda", "cpu")]
-        groups = [decaying_sgd(model, lr=0.1, weight_decay=0.0).param_groups for model in models]
-    assert [[group["fused"] for group in each] for each in groups] == [[True, True], [None, None]]
+        sgd, adamw = (
+            [make(model, lr=0.1, weight_decay=0.0).param_groups[0] for model in models]
+            for make in (decaying_sgd, decaying_adamw)
+        )
+    assert [group["fused"] for group in sgd] == [True, None]
+    assert [(group["fused"], group["capturable"]) for group in adamw] == [(True, True), (True, False)]
 
 
 def recordable():

@@ -272,6 +272,7 @@ def kept(memory, recorder=None, descend=sgd):
         student,
         steps=7,
         descend=descend,
+        doubtful=descend is adamw,
         means=means,
         prior_Y=torch.tensor([0.5, 0.3, 0.2]),
         watch=lambda step, index, answers: tally.count_(step // 4, index, answers),
@@ -284,7 +285,7 @@ def differing(one, other):
     return {name.split("/")[1] for name, value in one.items() if not torch.equal(value, other[name])}
 
 
-@pytest.mark.parametrize(("descend", "records"), [(sgd, False), (sgd, True), (adamw, False)])
+@pytest.mark.parametrize(("descend", "records"), [(sgd, False), (sgd, True), (adamw, False), (adamw, True)])
 @pytest.mark.parametrize("stop", [1, 3, 5, 7])
 def test_a_training_that_was_stopped_goes_on_to_the_bit(stop, descend, records):
     def recorder():

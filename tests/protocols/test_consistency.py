@@ -79,7 +79,7 @@ def test_how_short_and_long_trainings_descend_is_said(trained, subject_of, monke
     monkeypatch.setattr(plans, "_FEWEST_STEPS", steps)
     outcome = finetune_consistently(subject_of(trained, consistency=True, sure=sure, epochs=1))
     assert words in outcome.protocol
-    assert outcome.settings["doubtful"] == (steps == 1000)
+    assert outcome.settings["doubtful"] == (steps == 1000 and sure < 1)
 
 
 def weights_of(monkeypatch):

@@ -153,17 +153,8 @@ def test_it_starts_as_the_encoder_with_the_fit_and_ends_as_another(desk, online)
     assert not torch.allclose(desk.logits(moved, images).double(), expected, atol=1e-2)
 
 
-@pytest.mark.parametrize(
-    ("changes", "sure", "optimizer", "doubtful"),
-    [
-        ({}, 0.5, AdamW, True),
-        ({}, 1.0, AdamW, False),
-        ({"optimizer": "sgd", "doubtful": False}, 0.5, SGD, False),
-    ],
-)
-def test_the_plan_says_how_it_descends_and_nothing_is_taught_by_answers_where_none_can_be_sure(
-    desk, online, monkeypatch, changes, sure, optimizer, doubtful
-):
+@pytest.mark.parametrize("plan", [make_plan(21, 1), make_plan(21, 1, answers=False), make_plan(21)])
+def test_the_plan_says_how_it_descends_and_whether_doubtful_answers_teach(desk, online, monkeypatch, plan):
     seen, real = [], teaching.learn_
 
     def spy(student, examples, pairs, descent, rate, steps, how, **more):
@@ -172,5 +163,5 @@ def test_the_plan_says_how_it_descends_and_nothing_is_taught_by_answers_where_no
 
     monkeypatch.setattr(teaching, "learn_", spy)
     lot, fit = lot_and_fit(desk, online)
-    teach(desk, online.encoder, fit, lot, replace(make_plan(21, 1), **changes), **HOW | {"sure": sure})
-    assert seen == [(optimizer, 5e-4, doubtful)]
+    teach(desk, online.encoder, fit, lot, replace(plan, steps=1), **HOW)
+    assert seen == [({"sgd": SGD, "adamw": AdamW}[plan.optimizer], 5e-4, plan.doubtful)]

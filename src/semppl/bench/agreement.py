@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from semppl.bench.settings import BenchSettings
 from semppl.bench.workload import build_workload, resident
 from semppl.core.recording import CudaRecorder
-from semppl.evaluate.descent import Means, decaying_sgd
+from semppl.evaluate.descent import Means, decaying_adamw, decaying_sgd
 from semppl.evaluate.linear import LinearFit
 from semppl.evaluate.teaching import Pair, Teaching, create_student, learn_
 from semppl.method.pseudo_labels import mode, nearest, vote
@@ -101,8 +101,10 @@ def recording_agrees(settings: BenchSettings, steps: int = 8) -> dict[str, dict[
     return result
 
 
-def teaching_agrees(settings: BenchSettings, steps: int = 8) -> dict[str, float]:
-    """The same of fine-tuning with consistency: the teacher's weights after some steps."""
+def teaching_agrees(settings: BenchSettings, steps: int = 8, *, short: bool = False) -> dict[str, float]:
+    """The same of fine-tuning with consistency: the teacher's weights after some steps of a long or a short
+    training.
+    """
     small = _small(settings)
     training, count, classes = build_workload(small).training, small.batch_size, small.classes
     device, encoder = training.device, training.state.online.encoder
@@ -118,12 +120,13 @@ def teaching_agrees(settings: BenchSettings, steps: int = 8) -> dict[str, float]
         easy, hard, *_ = (crop.float() / 255 for crop in training.feed(step).crops)
         return Pair(easy, hard, torch.arange(len(easy), device=device))
 
+    descend, peak, least = (decaying_adamw, 0.01, 0.5) if short else (decaying_sgd, 0.1, 1 / classes)
     found = []
     for recorder in (None, None, CudaRecorder(device)):
         student = create_student(encoder, fit).to(device)
-        optimizer = decaying_sgd(student, lr=0.1, weight_decay=5e-4)
-        teaching = Teaching(prior_Y=prior_Y, least=1 / classes, decay=0.5, means=Means(recorder=recorder))
-        teacher = learn_(student, labelled, pairs, optimizer, lambda step: 0.1 / (1 + step), steps, teaching)
+        optimizer, means = descend(student, lr=peak, weight_decay=5e-4), Means(recorder=recorder)
+        teaching = Teaching(prior_Y=prior_Y, least=least, decay=0.5, doubtful=short, means=means)
+        teacher = learn_(student, labelled, pairs, optimizer, lambda step: peak / (1 + step), steps, teaching)
         found.append(torch.cat([p.flatten() for p in teacher.parameters()]).double().cpu())
     scale = found[0].abs().max()
     return {

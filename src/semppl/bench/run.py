@@ -155,7 +155,8 @@ def _agreement(settings: BenchSettings, device: torch.device) -> dict[str, Any]:
     result: dict[str, Any] = {"neighbours": neighbours_agree(settings)}
     if device.type == "cuda":
         result["recording"] = recording_agrees(settings)
-        result["teaching"] = teaching_agrees(settings)
+        kinds = {"long": False, "short": True}
+        result["teaching"] = {kind: teaching_agrees(settings, short=short) for kind, short in kinds.items()}
         result["crops"] = crops_agree(device)
         result["step_waits_for_nothing"] = step_waits_for_nothing(settings)
     return result

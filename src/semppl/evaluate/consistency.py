@@ -78,9 +78,10 @@ class Plan:
         return warmup_cosine(step, peak=self.rate, warmup=round(self.steps * _WARMUP), total=self.steps)
 
 
-def make_plan(num_unlabelled: int, epochs: int | None = None) -> Plan:
+def make_plan(num_unlabelled: int, epochs: int | None = None, *, answers: bool = True) -> Plan:
     """By the number of images: from 8,192 on the batches that were searched; fewer in a smaller set, and at
-    least 1,000 steps unless `epochs` says otherwise. With fewer steps it is a short training.
+    least 1,000 steps unless `epochs` says otherwise. With fewer steps it is a short training. Without
+    `answers` labels teach alone.
     """
     unlabelled = min(max(num_unlabelled // _STEPS_OF_EPOCH, _FEWEST_IN_BATCH), _BATCH)
     if epochs is None:
@@ -95,7 +96,7 @@ def make_plan(num_unlabelled: int, epochs: int | None = None) -> Plan:
         rate=SHORT_RATE if short else RATE,
         decay=min(_DECAY, max(1 - 1 / (_MEMORY * steps), 0.0)),
         optimizer="adamw" if short else "sgd",
-        doubtful=short,
+        doubtful=short and answers,
     )
 
 

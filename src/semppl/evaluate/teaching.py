@@ -1,4 +1,4 @@
-"""Student and teacher: one learns from labels and from sure answers, the other is its average over time.
+"""Student and teacher: one learns from labels and from answers, the other is its average over time.
 
 Labelled and hard views go through the student together, so batch norm sees both.
 

@@ -77,7 +77,7 @@ def train_consistently(subject: Subject, begin: Callable[[], Start]) -> Outcome:
     index_N = without_label(desk, labels.labels_M)
     if not len(index_N):
         raise UserError(f"{desk.dataset.name}: every image has a label: leave --consistency out")
-    start, plan = begin(), make_plan(len(index_N), flags.epochs)
+    start, plan = begin(), make_plan(len(index_N), flags.epochs, answers=flags.sure < 1)
     lot = collect_lot(desk, labels.all_L, index_N, labels.labels_M)
     seeds = range(flags.seed, flags.seed + flags.seeds)
     found, curves = [], []
@@ -142,9 +142,7 @@ def _words(subject: Subject, plan: Plan, count: int, start: Start) -> str:
     """For beside the numbers."""
     view = hard_view(subject.desk)
     most = reach(view.size)
-    doubtful = " and taught by their probabilities where P is less" * (
-        plan.doubtful and subject.flags.sure < 1
-    )
+    doubtful = " and taught by their probabilities where P is less" * plan.doubtful
     moves = ["flipped"] * bool(view.flip) + [f"shifted by up to {most} px"] * bool(most)
     return (
         f"{start.words}: {count:,} unlabelled images, P = {subject.flags.sure:g}, "

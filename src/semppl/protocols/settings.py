@@ -58,8 +58,8 @@ class EvaluateFlags:
     network over time answers for an easy view of each; where it is sure, the network learns that answer on a
     hard view."""
     sure: float = 0.95
-    """Of --consistency: the least probability of an answer that is learnt; with 1 none is. A training of
-    fewer than 1,000 steps learns the others, too, each class by its probability."""
+    """Of --consistency: the least probability of an answer that is learnt. A training of fewer than 1,000
+    steps learns the others, too, each class by its probability. With 1 no answer is learnt."""
     preprocessing: Literal["own", "middle", "deepmind"] = "own"
     """How images are cut and resized: as the run has it, the middle square, or exactly as in DeepMind's
     evaluation (which is imported weights' own)."""

@@ -152,7 +152,7 @@ def teach(
     """The teacher at the end; without a title nobody sees how far it is.
 
     The student starts as a copy of the encoder with that classifier. `sure` is the least probability of an
-    answer that it learns, `left` where it goes on, and `tally` counts answers by epoch.
+    answer that it learns as it is, `left` where it goes on, and `tally` counts answers by epoch.
     """
     device, given, view = desk.device, lot.given, hard_view(desk)
     easy, both = Cut(given.prepare, view.flip), Cut(lot.others.prepare, view.flip, view)
@@ -165,7 +165,7 @@ def teach(
         prior_Y=class_prior(given.labels_N, len(fit.bias_Y)).to(device),
         least=sure,
         decay=plan.decay,
-        doubtful=plan.doubtful and sure < 1,  # a least probability of 1 is training without any answer
+        doubtful=plan.doubtful,
         forward=compiled(forward, choose_speed(desk.config, plan.steps, device)),
     )
 
