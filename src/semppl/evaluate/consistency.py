@@ -28,7 +28,7 @@ from semppl.optim.schedule import warmup_cosine
 # images of CIFAR-10 with 4,000 labels, one seed; a rate of 0.08 was worse
 EPOCHS: Final = 60
 RATE: Final = 0.03
-# of AdamW, where steps are fewer than any training has that was not told how many
+# of AdamW, in short trainings
 SHORT_RATE: Final = 0.001
 WEIGHT_DECAY: Final = 5e-4
 _BATCH: Final = 512
@@ -39,6 +39,7 @@ _RATIO: Final = 4
 # would see little
 _FEWEST_IN_BATCH: Final = 32
 _STEPS_OF_EPOCH: Final = 16
+# a training with fewer is a short one
 _FEWEST_STEPS: Final = 1000
 # a teacher that remembers more than a fifth of a short training would end near where it started
 _MEMORY: Final = 0.2
