@@ -71,11 +71,11 @@ def test_as_many_epochs_as_fit_within_450_or_those_of_evaluate():
     assert longest_plan(48, 10**6, 200).epochs == 667
 
 
-def test_fewer_than_five_epochs_are_none():
+def test_fewer_than_three_epochs_are_none():
     assert fewest_steps(1600, 200) == 200
-    assert fewest_steps(1_000_000, 200) == 9766  # of 512 images, five times
-    assert longest_plan(1_000_000, 9765, 200) is None
-    assert longest_plan(1_000_000, 9766, 200).epochs == 5
+    assert fewest_steps(1_000_000, 200) == 5860  # of 512 images, three times
+    assert longest_plan(1_000_000, 5859, 200) is None
+    assert longest_plan(1_000_000, 5860, 200).epochs == 3
 
 
 def test_two_trainings_need_more_steps_each_than_one_alone(desk, online, monkeypatch):

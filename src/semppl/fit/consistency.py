@@ -35,7 +35,7 @@ _FEWEST: Final = 200
 # of a training alone (docs/fit-measured.md)
 _FEWEST_ALONE: Final = 100
 # of any training: with two epochs of a large set it was behind the linear way
-_LEAST_EPOCHS: Final = 5
+_LEAST_EPOCHS: Final = 3
 # with 250 labels of CIFAR-10 they were two points better than 150 (docs/results/tuning.md)
 _MOST_EPOCHS: Final = 450
 # epochs of pre-training below which files are not read for it: reading them once may take as long as one
@@ -138,7 +138,7 @@ def affordable(allowed: float, spent: float, each: float) -> int:
 
 
 def fewest_steps(num_unlabelled: int, fewest: int) -> int:
-    """Five epochs at least, and so many."""
+    """Three epochs at least, and so many."""
     return max(make_plan(num_unlabelled, _LEAST_EPOCHS).steps, fewest)
 
 
