@@ -20,6 +20,7 @@ RESULT = {
     "agreement": {
         "neighbours": {"nearest_neighbours": 0.99999, "pseudo_labels": 1.0},
         "recording": {"sgd": {"recorded": 1e-7, "again": 0.0}},
+        "teaching": {"long": {"recorded": 0.0, "again": 0.0}, "short": {"recorded": 3e-6, "again": 2e-6}},
         "crops": {"largest_difference": 1.0, "share_equal": 0.9},
         "step_waits_for_nothing": True,
     },
@@ -73,6 +74,8 @@ def test_every_figure_is_shown_with_its_name():
     assert ["pseudo labels as in float64", "100.000 %"] in rows
     words = "losses of the recorded step with sgd, relative difference"
     assert [words, "1.0e-07 (the plain step again: 0.0e+00)"] in rows
+    words = "weights after recorded short fine-tuning, relative difference"
+    assert [words, "3.0e-06 (the plain one again: 2.0e-06)"] in rows
     assert ["crops as on a CPU", "90.0 % equal, at most 1 level off"] in rows
     assert ["host waits for the device in a step", "False"] in rows
     assert ["queue", "10,000", "10.000", "30", "n^1.00"] in rows

@@ -65,9 +65,7 @@ def agreement_table(agreement: dict[str, Any]) -> Table:
         table.add_row(f"losses of the recorded step with {optimiser}, relative difference", words)
     for kind, weights in agreement.get("teaching", {}).items():
         words = f"{weights['recorded']:.1e} (the plain one again: {weights['again']:.1e})"
-        table.add_row(
-            f"weights after a {kind} recorded fine-tuning with consistency, relative difference", words
-        )
+        table.add_row(f"weights after recorded {kind} fine-tuning, relative difference", words)
     if crops := agreement.get("crops"):
         words = (
             f"{100 * crops['share_equal']:.1f} % equal, at most {crops['largest_difference']:.0f} level off"
